@@ -350,6 +350,87 @@ mod tests {
         assert_eq!(port.free[0][1], after(1));
     }
 
+    /// A line of this GPU and one of each other.
+    const LINES: [u64; 3] = [0, (1 << 40) / LINE, (2 << 40) / LINE];
+
+    #[test]
+    fn a_multicast_store_crosses_the_senders_link_once_and_each_members_once() {
+        let mut port = port(true);
+        let packet = Packet {
+            members: 2,
+            sectors: 4,
+        };
+        for _ in 0..3000 {
+            for line in &LINES[..2] {
+                port.multicast_write(*line, packet, Time::ZERO);
+            }
+        }
+        assert_eq!(port.free[0], [after(3000), after(3000)]);
+        assert_eq!(port.arrived(), after(3000 + 500));
+        let mut loads = [LinkLoad::default(); 2];
+        port.take_loads(&mut loads);
+        let expected = LinkLoad {
+            up: Duration(0),
+            down: Duration::nanoseconds(3000),
+        };
+        assert_eq!(loads, [expected, LinkLoad::default()]);
+        assert!(!port.has_loads());
+    }
+
+    #[test]
+    fn members_send_all_they_have_and_the_reader_receives_one_result() {
+        let mut port = with_header(true, 32);
+        let packet = Packet {
+            members: 2,
+            sectors: 4,
+        };
+        let mut last = Time::ZERO;
+        for _ in 0..4000 {
+            for line in &LINES[..2] {
+                last = last.max(port.multicast_read(*line, packet, Time::ZERO));
+            }
+        }
+        // Five for each packet of four sectors, and one for each request on the reader's own link.
+        let [down, up] = port.free[0];
+        assert!(
+            down >= after(1100 + 6000) && down <= after(1100 + 6002),
+            "{down:?}"
+        );
+        assert_eq!(up, after(5000 + 1000), "its own part and its requests");
+        assert!(last >= after(6000 + 1100), "{last:?}");
+        let mut loads = [LinkLoad::default(); 2];
+        port.take_loads(&mut loads);
+        let up = Duration::nanoseconds(5000);
+        let expected = LinkLoad {
+            up,
+            down: Duration(0),
+        };
+        assert_eq!(loads, [expected, LinkLoad::default()]);
+    }
+
+    #[test]
+    fn what_others_put_on_links_is_waited_for() {
+        let mut port = port(true);
+        let packet = Packet {
+            members: 2,
+            sectors: 1,
+        };
+        let busy = |up, down| LinkLoad {
+            up: Duration::nanoseconds(up),
+            down: Duration::nanoseconds(down),
+        };
+        // The second other GPU receives for a microsecond more.
+        port.add_loads(after(100), busy(0, 0), &[busy(0, 0), busy(0, 1000)]);
+        let at = port.multicast_write(LINES[1], packet, after(100));
+        assert_eq!(at, after(100 + 1 + 1000));
+        let at = port.multicast_write(LINES[2], packet, after(100));
+        assert_eq!(at, after(100 + 1000 + 1 + 1000));
+        // And so does this one, by which ordinary reads wait too.
+        port.add_loads(after(100), busy(300, 5000), &[busy(0, 0), busy(0, 0)]);
+        assert_eq!(port.read(0, 1, after(100)), after(5100 + 1));
+        assert_eq!(port.write(0, 1, after(100)), after(402 + 1000));
+    }
+
     #[test]
     fn a_port_is_saved_and_loaded() {
         let mut one = port(true);
