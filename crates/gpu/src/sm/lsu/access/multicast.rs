@@ -91,7 +91,7 @@ pub(super) fn change(
         NOBODY,
     );
     site.port.partial = 0;
-    let lines = lines(&site.port.found.sectors()[..]);
+    let lines = lines(site.port.found.sectors());
     site.port.found.count = 0;
     let done = &mut site.port.done;
     done.traffic = Traffic::Global {
@@ -134,7 +134,7 @@ pub(super) fn load_reduced(
         transaction,
     );
     site.port.transactions.expect(transaction, sent);
-    let lines = lines(&site.port.found.sectors()[..]);
+    let lines = lines(site.port.found.sectors());
     site.port.found.count = 0;
     let done = &mut site.port.done;
     done.traffic = Traffic::Global { write: false };
