@@ -63,6 +63,14 @@ const PARTIAL: &[(&str, &str)] = &[
     ),
     ("cuMemMap", "memory is mapped at one address at a time"),
     (
+        "cuMulticastBindMem",
+        "all GPUs of the object must have been added; a driver waits for them",
+    ),
+    (
+        "cuMulticastBindAddr",
+        "all GPUs of the object must have been added; a driver waits for them",
+    ),
+    (
         "cudaMemPoolCreate",
         "memory of a device, without handles to share",
     ),

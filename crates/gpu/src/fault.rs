@@ -76,6 +76,16 @@ pub enum FaultKind {
         /// The allocation that holds it.
         range: Range<u64>,
     },
+    /// An access to a multicast object that it does not take, or one that needs such an object and has none.
+    #[error("illegal {what} at {address:#x}: {why}")]
+    Multicast {
+        /// "global load", "global store", …
+        what: String,
+        /// The address.
+        address: u64,
+        /// What is wrong.
+        why: String,
+    },
     /// An address that is not a multiple of the access.
     #[error("misaligned {what}: {address:#x} is not a multiple of {bytes}")]
     Misaligned {

@@ -36,7 +36,7 @@ pub use error::GpuError;
 pub use fault::{Fault, FaultKind, Place};
 pub use front::{DISPATCH_POLICIES, DispatchPolicy};
 pub use gpu::{Advance, EndedBlock, Gpu, Mode, Observed, Options, SampledPart, Sampler};
-pub use l2::{DmaSource, OutsideAccess, OutsideRequest, PeerLinks};
+pub use l2::{DmaSource, LinkLoad, OutsideAccess, OutsideRequest, PeerLinks};
 pub use launch::{KernelRecord, LaunchId, LaunchedBy};
 pub use lockstep_counters::Counters;
 pub use lockstep_engine::{

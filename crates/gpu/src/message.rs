@@ -502,6 +502,10 @@ pub struct StrongRequest {
     pub of_line: u8,
     /// The launch that it belongs to, as slices know it.
     pub tag: u8,
+    /// Of a multicast object: which of its members the sector is of.
+    pub member: u8,
+    /// Of a multicast object: how many members it has; none is an access by any other address.
+    pub members: u8,
 }
 
 impl StrongRequest {

@@ -96,9 +96,8 @@ pub enum Action {
     /// sum of `values[0]`, `[2]` and `[3]` the shared one; `values[1]`, if any, the bytes to copy.
     /// The rest is zeroed, and all of it in lanes where `predicates[0]` does not hold. See [`BYTES_BY_ADDRESS`].
     CopyToShared,
-    /// `multimem.ld_reduce`/`LDGMC`: the values of all members of a multicast object, reduced. There are no multicast
-    /// objects yet, so that no address is one of them.
-    LoadReduce(AtomicOperation, AtomicType),
+    /// `multimem.ld_reduce`/`LDGMC`: the values of all members of a multicast object, reduced.
+    LoadReduce(AtomicOperation, AtomicType, Accumulation),
     /// `mbarrier`/`SYNCS`: works on the 64-bit state of a barrier in shared memory.
     Mbarrier(MbarrierAction),
     /// `st.async`/`STAS`: to the shared memory of a block of the cluster. The lower word of the address is
@@ -110,6 +109,15 @@ pub enum Action {
     Prefetch,
     /// Cache control (`CCTL`, `discard`): no value moves.
     CacheControl,
+}
+
+/// How a reduction over the members of a multicast object keeps what it has so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Accumulation {
+    /// In the type of the elements, rounded at each step.
+    Element,
+    /// Pairs of 16 bits in single precision, rounded once at the end (`.acc::f32`, `F32ADD`).
+    Single,
 }
 
 /// What is done to an `mbarrier`.

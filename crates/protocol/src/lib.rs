@@ -52,8 +52,8 @@ pub use lockstep_units::{
 };
 pub use range::{RangeName, RangeStep};
 pub use request::{
-    HostAccessMeans, ImageKind, ImageRole, MemoryAccess, MemoryLocation, ModuleImage, Request,
-    UnsupportedManner,
+    HostAccessMeans, ImageKind, ImageRole, MemoryAccess, MemoryLocation, ModuleImage,
+    MulticastMemory, Request, UnsupportedManner,
 };
 pub use response::{Failure, GlobalInfo, PointerInfo, PointerKind, ProgramStep, Reply, Response};
 pub use result::{CuResult, RESULT_NAMES};

@@ -397,6 +397,48 @@ pub enum Request {
         /// Bytes.
         bytes: u64,
     },
+    /// Create a multicast object, which is opened, released, mapped and unmapped as physical memory is → `Physical`.
+    MulticastCreate {
+        /// The context.
+        context: ContextHandle,
+        /// GPUs that it will have.
+        devices: u32,
+        /// Bytes that each of them can bind.
+        bytes: u64,
+        /// Whether it may be handed to other processes.
+        shared: bool,
+    },
+    /// Add a GPU to a multicast object → `Done`.
+    MulticastAddDevice {
+        /// The object.
+        multicast: PhysicalHandle,
+        /// The GPU.
+        device: u32,
+    },
+    /// Bind physical memory to a multicast object → `Address`, where the bytes of the memory are from now on.
+    MulticastBind {
+        /// The object.
+        multicast: PhysicalHandle,
+        /// The GPU whose memory it must be, if the program says so.
+        device: Option<u32>,
+        /// First byte of the object.
+        offset: u64,
+        /// The memory.
+        memory: MulticastMemory,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Unbind what was bound → `Done`.
+    MulticastUnbind {
+        /// The object.
+        multicast: PhysicalHandle,
+        /// The GPU whose memory it is.
+        device: u32,
+        /// First byte of the object, as when it was bound.
+        offset: u64,
+        /// Bytes, as when it was bound.
+        bytes: u64,
+    },
     /// Make a texture or a surface → `Value`, its handle.
     TextureCreate(ContextHandle, Box<TextureObject>),
     /// Destroy it → `Done`.
@@ -654,6 +696,15 @@ impl Request {
                 }
         )
     }
+}
+
+/// Memory that is bound to a multicast object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MulticastMemory {
+    /// Physical memory, and the first byte of it.
+    Handle(PhysicalHandle, u64),
+    /// Physical memory by an address at which it is mapped.
+    Address(u64),
 }
 
 /// What stops the host's accesses to managed pages that have left.

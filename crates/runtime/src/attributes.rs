@@ -115,7 +115,12 @@ pub fn describe(config: &GpuConfig, ordinal: u32, node: Range<u32>) -> DeviceDes
 }
 
 /// Adds what the links of a node are to a device.
-pub fn describe_links(description: &mut DeviceDescription, topology: &Topology, ordinal: u32) {
+pub fn describe_links(
+    description: &mut DeviceDescription,
+    config: &GpuConfig,
+    topology: &Topology,
+    ordinal: u32,
+) {
     let first = topology.neighbours(ordinal).start;
     let ports = topology.nvlinks(ordinal).into_iter();
     description.nvlinks = ports
@@ -125,7 +130,18 @@ pub fn describe_links(description: &mut DeviceDescription, topology: &Topology, 
             megabytes_per_second: (port.bandwidth.get() / 1_000_000) as u32,
         })
         .collect();
+    if supports_multicast(config, topology, ordinal) {
+        let supported = attribute::MULTICAST_SUPPORTED;
+        description.attributes.insert(supported, 1);
+    }
     description.behind_pci_switch = topology.kind() == Kind::Pcie && topology.has_switch();
+}
+
+/// Whether a GPU can be one of a multicast object: the switch that joins it to others sends and reduces for it.
+pub fn supports_multicast(config: &GpuConfig, topology: &Topology, ordinal: u32) -> bool {
+    let several = topology.neighbours(ordinal).len() > 1;
+    let switched = topology.kind() == Kind::Nvlink && topology.has_switch();
+    several && switched && config.device.compute_capability.major >= 9
 }
 
 fn from_file(config: &GpuConfig) -> Vec<(u32, u64)> {

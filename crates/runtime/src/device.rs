@@ -126,8 +126,31 @@ pub enum Part {
     Host,
 }
 
+/// A multicast object as kernels of one GPU may use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MulticastView {
+    /// Bytes that are mapped, from offset 0 on.
+    pub bytes: u64,
+    /// Whether kernels may write.
+    pub writable: bool,
+    /// Its GPUs, by number.
+    pub members: Vec<MulticastMember>,
+}
+
+/// What one GPU has bound to a multicast object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MulticastMember {
+    /// The GPU.
+    pub gpu: u32,
+    /// Offsets and where their memory is, by offset.
+    pub bound: Vec<(Range<u64>, u64)>,
+}
+
 /// The simulated hardware.
 pub trait Device {
+    /// Says what multicast object kernels of a GPU have at an address, or that they have none there.
+    fn set_multicast(&mut self, _gpu: u32, _address: u64, _view: Option<MulticastView>) {}
+
     /// Notes what a part outside the hardware does, if somebody watches.
     fn note(&mut self, _part: Part, _at: Time, _words: &dyn Fn() -> String) {}
 

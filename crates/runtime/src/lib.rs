@@ -17,6 +17,7 @@ mod heap;
 pub mod host;
 mod memory;
 mod module;
+mod multicast;
 mod ranges;
 mod record;
 mod runtime;

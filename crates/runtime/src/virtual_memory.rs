@@ -8,8 +8,10 @@
 //! address of its own on its device, for good. All addresses that it is mapped at only name that one
 //! ([`crate::Device::name`]), for the GPUs that were given access.
 //!
-//! Physical memory is there as long as a context holds a handle of it or has it mapped.
+//! Physical memory is there as long as a context holds a handle of it or has it mapped, or it is bound to a multicast
+//! object.
 
+use crate::multicast::Multicast;
 use crate::ranges::Ranges;
 use lockstep_protocol::layout::Region;
 use lockstep_protocol::{ContextHandle, MemoryAccess, PhysicalHandle};
@@ -27,6 +29,8 @@ pub struct VirtualMemory {
     pub reservations: BTreeMap<u64, u64>,
     /// All physical memory.
     pub physicals: BTreeMap<PhysicalHandle, Physical>,
+    /// All multicast objects, which are mapped as memory is.
+    pub multicasts: BTreeMap<PhysicalHandle, Multicast>,
 }
 
 /// Physical memory.
@@ -40,6 +44,8 @@ pub struct Physical {
     pub backing: u64,
     /// Address at which the bytes are now.
     pub home: u64,
+    /// Whether handles of it may go to other processes.
+    pub shared: bool,
     /// Whether they stay at addresses of their own, whatever is mapped.
     pub named: bool,
     /// Contexts that hold a handle.
@@ -85,6 +91,7 @@ impl VirtualMemory {
             reserved: Ranges::new(range.start, range.end),
             reservations: BTreeMap::new(),
             physicals: BTreeMap::new(),
+            multicasts: BTreeMap::new(),
         }
     }
 
@@ -109,5 +116,24 @@ impl VirtualMemory {
             found.extend(inside.map(|place| (*handle, place, physical.bytes)));
         }
         found
+    }
+
+    /// Multicast objects that are mapped in a range: object, address and bytes.
+    pub fn mapped_multicasts(&self, address: u64, bytes: u64) -> Vec<(PhysicalHandle, u64, u64)> {
+        let mut found = Vec::new();
+        for (handle, multicast) in &self.multicasts {
+            let places = multicast.mappings.iter();
+            let places = places.map(|(place, mapping)| (*handle, *place, mapping.bytes));
+            found.extend(
+                places.filter(|(_, place, length)| overlap(*place, *length, address, bytes)),
+            );
+        }
+        found
+    }
+
+    /// Whether memory is bound to a multicast object.
+    pub fn is_bound(&self, memory: PhysicalHandle) -> bool {
+        let mut bound = self.multicasts.values().flat_map(|one| one.bound.values());
+        bound.any(|binding| binding.memory == memory)
     }
 }

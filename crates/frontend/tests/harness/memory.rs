@@ -260,9 +260,12 @@ impl Memory {
                         .copy_from_slice(&data);
                 }
             }
-            Action::Prefetch | Action::CacheControl | Action::LoadReduce(..) => {}
+            Action::Prefetch | Action::CacheControl => {}
             // Blocks are alone here, and nothing happens beside them.
-            Action::Mbarrier(_) | Action::StoreAsync | Action::ReduceAsync(..) => {
+            Action::Mbarrier(_)
+            | Action::StoreAsync
+            | Action::ReduceAsync(..)
+            | Action::LoadReduce(..) => {
                 return Err(format!("{:?} needs a GPU", operation.action));
             }
         }

@@ -149,6 +149,7 @@ pub fn note_fault(findings: &Findings, fault: &Fault, time: Time) {
     let address = match &fault.kind {
         FaultKind::IllegalAddress { address, .. }
         | FaultKind::ReadOnly { address, .. }
+        | FaultKind::Multicast { address, .. }
         | FaultKind::Misaligned { address, .. } => *address,
         FaultKind::InvalidFree { pointer } => *pointer,
         _ => return,

@@ -19,6 +19,7 @@ mod mode;
 mod observation;
 mod options;
 mod outside;
+mod peer_loads;
 mod ranks;
 mod save;
 mod statistics;

@@ -27,7 +27,7 @@ mod strong_loads;
 pub use attribution::{NO_LAUNCH, Traffic};
 pub use outside::{OutsideAccess, OutsideRequest, slice_of};
 pub use parameters::{SliceParameters, SliceWiring};
-pub use peer_port::{PeerLinks, PeerStats};
+pub use peer_port::{LinkLoad, PeerLinks, PeerStats};
 pub use replies::Reply;
 pub use sector_store::{DmaSource, WrittenLine};
 pub use slice::L2Slice;

@@ -118,6 +118,16 @@ impl L2Slice {
         self.sectors.peers.as_ref().map(|peers| &peers.stats)
     }
 
+    /// The way to the memory of other GPUs, if it takes time.
+    pub(crate) fn peers(&self) -> Option<&PeerPort> {
+        self.sectors.peers.as_ref()
+    }
+
+    /// The same, to charge it.
+    pub(crate) fn peers_mut(&mut self) -> Option<&mut PeerPort> {
+        self.sectors.peers.as_mut()
+    }
+
     /// What each bank of its channel counted.
     pub fn banks(&self) -> impl Iterator<Item = &BankStats> {
         self.sectors.banks()

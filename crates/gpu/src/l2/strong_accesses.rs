@@ -7,9 +7,11 @@ use lockstep_units::{Bytes, Duration, Time};
 
 use super::atomic_unit::{lane_time, most_alike, perform};
 use super::fabric::Direction;
+use super::peer_port::Packet;
 use super::sector_store::AccessKind;
 use super::slice::L2Slice;
 use crate::gpc::tpc_of_sm;
+use crate::memory::{LINE, SECTOR};
 use crate::message::{Message, StrongAction, StrongRequest};
 
 /// When a strong access does what.
@@ -39,6 +41,9 @@ impl L2Slice {
             port.send(sender, due, Bytes(0), message, outbox, probe);
             return;
         }
+        if request.members > 0 {
+            return self.multicast(request, sender, due, outbox);
+        }
         let StrongTiming { at, taken, follows } = self.strong_time(&request, sender, due);
         self.return_credit(sender, taken, outbox);
         let payload = request.answer_bytes();
@@ -48,6 +53,38 @@ impl L2Slice {
             true => self.packet(sender, at, payload, message),
             false => self.reply(sender, at, payload, message),
         }
+    }
+
+    /// Answers an access to one member of a multicast object. It crosses the links to the switch; the other L2 is not
+    /// looked into, and neither is this one for the sender's own memory. The parts of one access share what the SM sent
+    /// as one packet, and what it receives as one.
+    fn multicast(
+        &mut self,
+        request: Box<StrongRequest>,
+        sender: PartitionId,
+        due: Time,
+        outbox: &mut Outbox<'_, Message>,
+    ) {
+        self.attribution.flush.note(self.sm_of(sender));
+        let members = request.members;
+        let begin = due.max(self.sectors.stalled());
+        let packet = Packet {
+            members,
+            sectors: request.of_line.count_ones().max(1),
+        };
+        let line = request.sector * SECTOR / LINE;
+        let at = match &mut self.sectors.peers {
+            Some(peers) if request.action == StrongAction::Load => {
+                peers.multicast_read(line, packet, begin + self.parameters.hit_latency)
+            }
+            Some(peers) => peers.multicast_write(line, packet, begin),
+            None => begin + self.parameters.hit_latency,
+        };
+        self.return_credit(sender, begin, outbox);
+        let payload = self.parameters.header as u32 + request.answer_bytes();
+        let bytes = payload.div_ceil(u32::from(members));
+        let at = at + self.hop_latency_to(sender);
+        self.packet(sender, at, bytes, Message::Performed(request));
     }
 
     /// When a strong access is taken up, and when its answer leaves.

@@ -18,6 +18,7 @@ use super::aliases::Aliases;
 use super::geometry::{SECTOR, SectorBytes};
 use super::initialised::Initialised;
 use super::mapping::Mapping;
+use super::multicast::{MulticastMapping, Multicasts};
 use super::pages::{PAGE, Pages};
 use super::ranges::{RangeError, Ranges};
 
@@ -52,6 +53,7 @@ pub struct Contents {
     pages: Pages,
     pub(super) ranges: RwLock<Ranges>,
     aliases: RwLock<Aliases>,
+    multicasts: RwLock<Multicasts>,
     /// Changes whenever `ranges` does, so that SMs may keep what they looked up.
     version: AtomicU64,
     /// Pages of regions whose pages are not those of device memory.
@@ -151,6 +153,7 @@ impl Contents {
             pages: Pages::new(size / PAGE),
             ranges: RwLock::default(),
             aliases: RwLock::default(),
+            multicasts: RwLock::default(),
             version: AtomicU64::new(1),
             page_sizes: Vec::new(),
             context_memory: None,
@@ -218,6 +221,39 @@ impl Contents {
     pub fn aliases(&self) -> Aliases {
         let aliases = self.aliases.read().unwrap_or_else(PoisonError::into_inner);
         aliases.clone()
+    }
+
+    /// Says what multicast object the addresses from `start` on are, or that they are none any more.
+    pub fn set_multicast(&self, start: u64, mapping: Option<MulticastMapping>) {
+        let mut multicasts = self
+            .multicasts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        multicasts.set(start, mapping);
+    }
+
+    /// The multicast object that an address without an allocation is of.
+    #[must_use]
+    pub fn find_multicast(&self, address: u64) -> Option<Arc<MulticastMapping>> {
+        let multicasts = self
+            .multicasts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        multicasts.find(address).cloned()
+    }
+
+    /// Which of some addresses are of multicast objects, a bit each by the number beside it.
+    pub fn find_multicasts(&self, addresses: impl Iterator<Item = (usize, u64)>) -> u32 {
+        let multicasts = self
+            .multicasts
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        if multicasts.is_empty() {
+            return 0;
+        }
+        addresses
+            .filter(|(_, address)| multicasts.find(*address).is_some())
+            .fold(0, |mask, (number, _)| mask | 1 << number)
     }
 
     /// Says whether kernels may only read the allocation that starts at an address.

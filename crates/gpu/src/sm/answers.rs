@@ -29,18 +29,34 @@ impl SmState {
         outbox: &mut Outbox<'_, Message>,
     ) {
         if request.transaction != NOBODY {
-            self.deliver(request.transaction, |registers, operation| {
-                access::deliver_answer(registers, operation, &request);
-            });
-            let bytes = match request.action {
+            let mut bytes = match request.action {
                 StrongAction::Load => SECTOR,
                 _ => ATOMIC_ANSWER,
             };
+            if request.members == 0 {
+                self.deliver(request.transaction, |registers, operation| {
+                    access::deliver_answer(registers, operation, &request);
+                });
+            } else {
+                self.deliver_member(&request);
+                // The switch sends one answer for all members.
+                bytes = bytes.div_ceil(u64::from(request.members));
+            }
             let at = model.receive_strong(bytes, now.cycle);
             self.answered(model, request.transaction, at, now);
         }
         self.port.finish_strong(request);
         self.check_fences(model, now, outbox);
+    }
+
+    /// Keeps what one member of a multicast object has, and reduces when all have answered.
+    fn deliver_member(&mut self, request: &StrongRequest) {
+        let waits = self.port.transactions.get(request.transaction).remaining;
+        let mut gathered = std::mem::take(&mut self.port.gathered);
+        self.deliver(request.transaction, |registers, operation| {
+            access::deliver_member(&mut gathered, registers, operation, request, waits == 1);
+        });
+        self.port.gathered = gathered;
     }
 
     /// Hands what came to the warp that waits for it, with the operation that asked.

@@ -35,6 +35,7 @@ mod managed;
 mod managed_range;
 mod memory;
 mod module;
+mod multicast;
 mod occupancy;
 mod peer;
 mod pointer;

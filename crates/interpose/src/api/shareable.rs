@@ -1,9 +1,11 @@
-//! Physical memory as file descriptors, which travel to other processes over sockets.
+//! Physical memory and multicast objects as file descriptors, which travel to other processes over sockets.
 //!
 //! A descriptor is that of a small sealed file in memory that names the physical memory. It keeps that
 //! memory no longer than somebody holds or has mapped it.
 
-use super::virtual_memory::{FILE_DESCRIPTOR, Properties, of_handle, retain};
+use super::virtual_memory::{
+    FILE_DESCRIPTOR, Properties, of_any_handle, properties_of_multicast, retain,
+};
 use crate::boundary::driver;
 use crate::context::check_initialized;
 use crate::process::device;
@@ -17,6 +19,8 @@ use std::os::unix::fs::FileExt;
 
 /// What the file begins with.
 const MAGIC: u64 = u64::from_le_bytes(*b"lkst shr");
+/// The same of a multicast object.
+const MULTICAST_MAGIC: u64 = u64::from_le_bytes(*b"lkst mlt");
 
 /// What the file holds: the memory's number, bytes, device as the simulator counts, kinds of handles and
 /// flags.
@@ -26,13 +30,16 @@ driver! {
     fn cuMemExportToShareableHandle(place: Out<i32>, handle: Address, kind: u32, flags: u64) {
         check_initialized()?;
         place.check()?;
-        let (number, properties, bytes) = of_handle(handle)?;
+        let (number, properties, bytes, is_multicast) = of_any_handle(handle)?;
         if flags != 0 || kind != FILE_DESCRIPTOR || properties.handle_types & FILE_DESCRIPTOR == 0 {
             return Err(CuResult::INVALID_VALUE);
         }
-        let ordinal = device(properties.location.number)?.ordinal;
+        let (magic, ordinal) = match is_multicast {
+            true => (MULTICAST_MAGIC, 0),
+            false => (MAGIC, device(properties.location.number)?.ordinal),
+        };
         let words = [
-            MAGIC,
+            magic,
             number,
             bytes as u64,
             ordinal.into(),
@@ -49,7 +56,11 @@ driver! {
         if kind != FILE_DESCRIPTOR {
             return Err(CuResult::INVALID_VALUE);
         }
-        let [_, number, bytes, ordinal, handle_types, flags] = words_of(descriptor as i32)?;
+        let [magic, number, bytes, ordinal, handle_types, flags] = words_of(descriptor as i32)?;
+        if magic == MULTICAST_MAGIC {
+            let properties = properties_of_multicast(handle_types as u32);
+            return handle.set(retain(number, properties, bytes as usize, true)?);
+        }
         let mut visible = (0..).map_while(|number| Some((number, device(number).ok()?.ordinal)));
         let found = visible.find(|(_, known)| u64::from(*known) == ordinal);
         let (number_of_device, _) = found.ok_or(CuResult::INVALID_DEVICE)?;
@@ -60,7 +71,7 @@ driver! {
             metadata: 0,
             flags,
         };
-        handle.set(retain(number, properties, bytes as usize)?)
+        handle.set(retain(number, properties, bytes as usize, false)?)
     }
 }
 
@@ -109,7 +120,7 @@ fn words_of(descriptor: i32) -> Result<Words, CuResult> {
         *word = u64::from_le_bytes(*bytes);
     }
     match words[0] {
-        MAGIC => Ok(words),
+        MAGIC | MULTICAST_MAGIC => Ok(words),
         _ => Err(CuResult::INVALID_VALUE),
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 /// Sizes and addresses are multiples of this.
-const GRANULARITY: usize = 2 << 20;
+pub const GRANULARITY: usize = 2 << 20;
 
 /// The last of `CUmemLocationType`: devices are the first, memory of the host is between.
 const HOST_NUMA_CURRENT: i32 = 4;
@@ -47,6 +47,8 @@ pub struct Access {
 
 struct Physical {
     properties: Properties,
+    /// A multicast object: its bytes are those of others.
+    is_multicast: bool,
     /// The context that holds it for this process.
     context: ContextHandle,
     /// Bytes.
@@ -78,7 +80,7 @@ static STATE: Mutex<State> = Mutex::new(State {
 /// Rows of the table of options for properties of physical memory, which have no numbers of their
 /// own.
 const HOST_MEMORY: u32 = 0;
-const SHARED_HANDLES: u32 = 1;
+pub const SHARED_HANDLES: u32 = 1;
 /// The kind of handles that is made: `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
 pub const FILE_DESCRIPTOR: u32 = 1;
 const COMPRESSION: u32 = 2;
@@ -142,7 +144,12 @@ fn release(handle: Address) -> Result<(), CuResult> {
 }
 
 /// Takes one more handle of memory: of another process, or of what was released while it is mapped.
-pub fn retain(number: u64, properties: Properties, bytes: usize) -> Result<Address, CuResult> {
+pub fn retain(
+    number: u64,
+    properties: Properties,
+    bytes: usize,
+    is_multicast: bool,
+) -> Result<Address, CuResult> {
     let known = {
         let state = lock(&STATE);
         let known = state.physicals.get(&number);
@@ -159,6 +166,7 @@ pub fn retain(number: u64, properties: Properties, bytes: usize) -> Result<Addre
     let mut state = lock(&STATE);
     let physical = state.physicals.entry(number).or_insert(Physical {
         properties,
+        is_multicast,
         context,
         bytes,
         references: 0,
@@ -170,19 +178,71 @@ pub fn retain(number: u64, properties: Properties, bytes: usize) -> Result<Addre
 
 /// Number, properties and bytes of memory by its handle.
 pub fn of_handle(handle: Address) -> Result<(u64, Properties, usize), CuResult> {
+    let (number, properties, bytes, is_multicast) = of_any_handle(handle)?;
+    match is_multicast {
+        true => Err(CuResult::INVALID_VALUE),
+        false => Ok((number, properties, bytes)),
+    }
+}
+
+/// The same of memory or of a multicast object, and which of the two it is.
+pub fn of_any_handle(handle: Address) -> Result<(u64, Properties, usize, bool), CuResult> {
     let number = decode(handle)?;
     let state = lock(&STATE);
-    let physical = state.physicals.get(&number);
-    let physical = physical.ok_or(CuResult::INVALID_VALUE)?;
-    Ok((number, physical.properties, physical.bytes))
+    let known = state
+        .physicals
+        .get(&number)
+        .ok_or(CuResult::INVALID_VALUE)?;
+    Ok((number, known.properties, known.bytes, known.is_multicast))
+}
+
+/// A multicast object by its handle.
+pub fn decode_multicast(handle: Address) -> Result<PhysicalHandle, CuResult> {
+    match of_any_handle(handle)? {
+        (number, _, _, true) => Ok(PhysicalHandle(number)),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+/// The properties of a multicast object, as far as they are those of memory.
+pub fn properties_of_multicast(handle_types: u32) -> Properties {
+    Properties {
+        kind: 1,
+        handle_types,
+        location: Location { kind: 0, number: 0 },
+        metadata: 0,
+        flags: 0,
+    }
+}
+
+/// Notes a multicast object that was just made; gives its handle.
+pub fn insert_multicast(
+    number: u64,
+    context: ContextHandle,
+    bytes: usize,
+    handle_types: u32,
+) -> Address {
+    let known = Physical {
+        properties: properties_of_multicast(handle_types),
+        is_multicast: true,
+        context,
+        bytes,
+        references: 1,
+        mapped: BTreeSet::new(),
+    };
+    lock(&STATE).physicals.insert(number, known);
+    opaque::encode(Kind::Physical, number)
 }
 
 /// Shows the bytes of memory at every address at which this process has it, once they are elsewhere.
-fn show(number: u64, place: Address) -> Result<(), CuResult> {
+pub fn show(number: u64, place: Address) -> Result<(), CuResult> {
     let (bytes, mapped) = {
         let state = lock(&STATE);
         let physical = state.physicals.get(&number);
         let physical = physical.ok_or(CuResult::INVALID_VALUE)?;
+        if physical.is_multicast {
+            return Ok(());
+        }
         (physical.bytes, physical.mapped.clone())
     };
     let mut elsewhere = mapped.into_iter().filter(|address| *address != place);
@@ -208,6 +268,11 @@ fn mapping<T>(address: Address, ask: impl Fn(&Mapping) -> T) -> Result<T, CuResu
     found
         .map(|(_, mapping)| ask(mapping))
         .ok_or(CuResult::INVALID_VALUE)
+}
+
+/// The memory that is mapped at an address.
+pub fn at_address(address: Address) -> Result<u64, CuResult> {
+    mapping(address, |mapping| mapping.physical)
 }
 
 driver! {
@@ -260,7 +325,7 @@ driver! {
             shared: properties.handle_types != 0,
         };
         let physical = ask!(Physical, &request);
-        let known = Physical { properties, context, bytes, references: 1, mapped: BTreeSet::new() };
+        let known = Physical { properties, is_multicast: false, context, bytes, references: 1, mapped: BTreeSet::new() };
         lock(&STATE).physicals.insert(physical.0, known);
         handle.set(opaque::encode(Kind::Physical, physical.0))
     }
@@ -356,8 +421,9 @@ driver! {
     fn cuMemRetainAllocationHandle(handle: Out<Address>, address: Address) {
         handle.check()?;
         let number = mapping(address, |mapping| mapping.physical)?;
-        let (_, properties, bytes) = of_handle(opaque::encode(Kind::Physical, number))?;
-        handle.set(retain(number, properties, bytes)?)
+        let known = of_any_handle(opaque::encode(Kind::Physical, number))?;
+        let (_, properties, bytes, is_multicast) = known;
+        handle.set(retain(number, properties, bytes, is_multicast)?)
     }
 
     fn cuMemGetAllocationPropertiesFromHandle(answer: Out<Properties>, handle: Address) {

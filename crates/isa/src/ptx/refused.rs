@@ -4,10 +4,6 @@
 pub const REFUSED: &[(&str, &str)] = &[
     ("istypep", "asks about a texture, which is not modelled"),
     (
-        "multimem",
-        "works on several GPUs at once, which is not modelled",
-    ),
-    (
         "clusterlaunchcontrol",
         "cancels clusters that wait, which Hopper cannot",
     ),

@@ -21,6 +21,7 @@ pub mod logic;
 pub mod matrix;
 pub mod mbarrier;
 pub mod modifiers;
+pub mod multicast;
 pub mod small_float;
 pub mod soft;
 pub mod transcendental;

@@ -110,7 +110,7 @@ impl Needs {
         let words = match operation.action {
             Action::Atomic(_, kind)
             | Action::Reduce(_, kind)
-            | Action::LoadReduce(_, kind)
+            | Action::LoadReduce(_, kind, _)
             | Action::ReduceAsync(_, kind) => kind.bytes().div_ceil(4),
             Action::LoadMatrix { .. } | Action::StoreMatrix { .. } | Action::CopyToShared => 1,
             _ => u32::from(operation.element.words()),

@@ -9,6 +9,7 @@ mod launches;
 mod managed;
 mod memory;
 mod modules;
+mod multicast;
 mod polls;
 mod sharing;
 mod streams;
@@ -97,6 +98,13 @@ impl<D: Device> Runtime<D> {
                 self.physical_map(*context, *address, *bytes, *physical)
             }
             R::PhysicalUnmap { address, bytes } => self.physical_unmap(*address, *bytes),
+            R::MulticastCreate { context, devices, bytes, shared } =>
+                self.multicast_create(*context, *devices, *bytes, *shared),
+            R::MulticastAddDevice { multicast, device } => self.multicast_add_device(*multicast, *device),
+            R::MulticastBind { multicast, device, offset, memory, bytes } =>
+                self.multicast_bind(*multicast, *device, *offset, *memory, *bytes),
+            R::MulticastUnbind { multicast, device, offset, bytes } =>
+                self.multicast_unbind(*multicast, *device, *offset, *bytes),
             R::TextureCreate(context, object) => self.texture_create(*context, object),
             R::TextureDestroy(context, handle) => self.texture_destroy(*context, *handle),
             R::TextureBind(context, handle, object) => self.texture_bind(*context, *handle, object.as_deref()),
@@ -148,6 +156,7 @@ impl<D: Device> Runtime<D> {
             | R::AddressReserve { context, .. }
             | R::PhysicalCreate { context, .. }
             | R::PhysicalOpen { context, .. }
+            | R::MulticastCreate { context, .. }
             | R::StreamCreate { context, .. }
             | R::TextureCreate(context, _)
             | R::TextureDestroy(context, _)
@@ -197,6 +206,9 @@ impl<D: Device> Runtime<D> {
             | R::PhysicalRelease { .. }
             | R::PhysicalMap { .. }
             | R::PhysicalUnmap { .. }
+            | R::MulticastAddDevice { .. }
+            | R::MulticastBind { .. }
+            | R::MulticastUnbind { .. }
             | R::AccessSet { .. }
             | R::Profiler { .. }
             | R::Range(_)

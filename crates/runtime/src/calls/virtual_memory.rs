@@ -53,8 +53,9 @@ impl<D: Device> Runtime<D> {
     }
 
     /// Moves bytes without a mapping away from a range; refuses if something is mapped there.
-    fn make_room(&mut self, address: u64, bytes: u64) -> CallResult<()> {
-        if !self.virtual_memory.mapped(address, bytes).is_empty() {
+    pub(super) fn make_room(&mut self, address: u64, bytes: u64) -> CallResult<()> {
+        let multicasts = self.virtual_memory.mapped_multicasts(address, bytes);
+        if !self.virtual_memory.mapped(address, bytes).is_empty() || !multicasts.is_empty() {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!("memory is mapped at {address:#x}"),
@@ -95,6 +96,7 @@ impl<D: Device> Runtime<D> {
                 bytes,
                 backing,
                 home: backing,
+                shared,
                 named: shared,
                 holders: BTreeSet::from([context]),
                 mappings: BTreeMap::new(),
@@ -111,6 +113,9 @@ impl<D: Device> Runtime<D> {
         handle: PhysicalHandle,
     ) -> CallResult<Reply> {
         self.context(context)?;
+        if self.virtual_memory.multicasts.contains_key(&handle) {
+            return self.multicast_open(client, context, handle);
+        }
         let physical = self.physical(handle)?;
         let users = physical.mappings.values().map(|mapping| mapping.context);
         let users: Vec<ContextHandle> = users.chain(physical.holders.iter().copied()).collect();
@@ -128,6 +133,9 @@ impl<D: Device> Runtime<D> {
         context: ContextHandle,
         handle: PhysicalHandle,
     ) -> CallResult<Reply> {
+        if self.virtual_memory.multicasts.contains_key(&handle) {
+            return self.multicast_release(context, handle);
+        }
         let physical = self.physical(handle)?;
         if !physical.holders.remove(&context) {
             return fail(CuResult::INVALID_HANDLE, format!("{handle} was released"));
@@ -144,6 +152,9 @@ impl<D: Device> Runtime<D> {
         handle: PhysicalHandle,
     ) -> CallResult<Reply> {
         self.context(context)?;
+        if self.virtual_memory.multicasts.contains_key(&handle) {
+            return self.multicast_map(context, address, bytes, handle);
+        }
         let physical = self.physical(handle)?;
         if !physical.holders.contains(&context) {
             return fail(CuResult::INVALID_VALUE, format!("{handle} was released"));
@@ -154,21 +165,15 @@ impl<D: Device> Runtime<D> {
                 format!("{bytes} bytes at {address:#x} of {} bytes", physical.bytes),
             );
         }
-        let (start, length) = self
-            .virtual_memory
-            .reservations
-            .range(..=address)
-            .next_back()
-            .map_or((0, 0), |(start, length)| (*start, *length));
-        if address - start > length || bytes > length - (address - start) {
-            return fail(
-                CuResult::INVALID_VALUE,
-                format!("{bytes} bytes at {address:#x} are not reserved"),
-            );
-        }
+        self.check_reserved(address, bytes)?;
         if self.physical(handle)?.home != address {
             self.make_room(address, bytes)?;
-        } else if !self.virtual_memory.mapped(address, bytes).is_empty() {
+        } else if !self.virtual_memory.mapped(address, bytes).is_empty()
+            || !self
+                .virtual_memory
+                .mapped_multicasts(address, bytes)
+                .is_empty()
+        {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!("memory is mapped at {address:#x} already"),
@@ -193,9 +198,26 @@ impl<D: Device> Runtime<D> {
         Ok(Reply::Address(self.physical(handle)?.home))
     }
 
+    /// Refuses addresses that the program did not reserve.
+    pub(super) fn check_reserved(&self, address: u64, bytes: u64) -> CallResult<()> {
+        let (start, length) = self
+            .virtual_memory
+            .reservations
+            .range(..=address)
+            .next_back()
+            .map_or((0, 0), |(start, length)| (*start, *length));
+        if address - start > length || bytes > length - (address - start) {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!("{bytes} bytes at {address:#x} are not reserved"),
+            );
+        }
+        Ok(())
+    }
+
     /// Brings the bytes of memory to its own address for good, and lets the address that they were at
     /// name them.
-    fn keep_at_own_address(&mut self, handle: PhysicalHandle) -> CallResult<()> {
+    pub(super) fn keep_at_own_address(&mut self, handle: PhysicalHandle) -> CallResult<()> {
         if self.physical(handle)?.named {
             return Ok(());
         }
@@ -237,16 +259,17 @@ impl<D: Device> Runtime<D> {
 
     pub(super) fn physical_unmap(&mut self, address: u64, bytes: u64) -> CallResult<Reply> {
         let found = self.virtual_memory.mapped(address, bytes);
+        let multicasts = self.virtual_memory.mapped_multicasts(address, bytes);
         let partial = |(_, place, length): &(PhysicalHandle, u64, u64)| {
             *place < address || place + length > address.saturating_add(bytes)
         };
-        if found.iter().any(partial) {
+        if found.iter().chain(&multicasts).any(partial) {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!("{bytes} bytes at {address:#x} hold only a part of what is mapped there"),
             );
         }
-        if found.is_empty() {
+        if found.is_empty() && multicasts.is_empty() {
             return fail(
                 CuResult::INVALID_VALUE,
                 format!("nothing is mapped in {bytes} bytes at {address:#x}"),
@@ -261,6 +284,14 @@ impl<D: Device> Runtime<D> {
             self.unmap_physical(handle, place);
             self.drop_unused(handle);
         }
+        for (handle, place, _) in multicasts {
+            let multicast = self.virtual_memory.multicasts.get(&handle);
+            let mapping = multicast.and_then(|multicast| multicast.mappings.get(&place));
+            if let Some(context) = mapping.map(|mapping| mapping.context) {
+                self.context_synchronize(context)?;
+            }
+            self.multicast_unmap(handle, place);
+        }
         Ok(Reply::Done)
     }
 
@@ -272,9 +303,14 @@ impl<D: Device> Runtime<D> {
         access: MemoryAccess,
     ) -> CallResult<Reply> {
         let found = self.virtual_memory.mapped(address, bytes);
-        let covered: u64 = found.iter().map(|(.., length)| length).sum();
+        let multicasts = self.virtual_memory.mapped_multicasts(address, bytes);
+        let all = found.iter().chain(&multicasts);
+        let covered: u64 = all.map(|(.., length)| length).sum();
         for (handle, place, _) in found {
             self.grant(handle, place, device, access);
+        }
+        for (handle, place, _) in multicasts {
+            self.multicast_grant(handle, place, device, access)?;
         }
         if covered < bytes {
             return fail(
@@ -320,6 +356,16 @@ impl<D: Device> Runtime<D> {
         bytes: u64,
         wanted: MemoryAccess,
     ) -> CallResult<()> {
+        let multicasts = self.virtual_memory.mapped_multicasts(address, bytes);
+        if let Some((_, start, length)) = multicasts.first() {
+            return fail(
+                CuResult::INVALID_VALUE,
+                format!(
+                    "{bytes} bytes at {address:#x}: {start:#x} to {:#x} is a multicast object, which only kernels use",
+                    start + length
+                ),
+            );
+        }
         for (handle, place, length) in self.virtual_memory.mapped(address, bytes) {
             let physical = self.virtual_memory.physicals.get(&handle);
             let mapping = physical.and_then(|physical| physical.mappings.get(&place));
@@ -345,6 +391,7 @@ impl<D: Device> Runtime<D> {
 
     /// Gives up all physical memory that a context has, as far as no other has it too.
     pub(crate) fn drop_physicals_of(&mut self, context: ContextHandle) {
+        self.drop_multicasts_of(context);
         let all: Vec<PhysicalHandle> = self.virtual_memory.physicals.keys().copied().collect();
         for handle in all {
             let Ok(physical) = self.physical(handle) else {
@@ -387,13 +434,14 @@ impl<D: Device> Runtime<D> {
     }
 
     /// Frees physical memory that nobody has any more.
-    fn drop_unused(&mut self, handle: PhysicalHandle) {
-        let physicals = &mut self.virtual_memory.physicals;
+    pub(super) fn drop_unused(&mut self, handle: PhysicalHandle) {
+        let physicals = &self.virtual_memory.physicals;
         let used =
             |physical: &Physical| !(physical.holders.is_empty() && physical.mappings.is_empty());
-        if physicals.get(&handle).is_none_or(used) {
+        if physicals.get(&handle).is_none_or(used) || self.virtual_memory.is_bound(handle) {
             return;
         }
+        let physicals = &mut self.virtual_memory.physicals;
         if let Some(physical) = physicals.remove(&handle) {
             self.device.unmap(physical.home, physical.bytes);
             // The addresses of its own were only set aside.
@@ -417,7 +465,7 @@ impl<D: Device> Runtime<D> {
         }
     }
 
-    fn physical(&mut self, handle: PhysicalHandle) -> CallResult<&mut Physical> {
+    pub(super) fn physical(&mut self, handle: PhysicalHandle) -> CallResult<&mut Physical> {
         self.virtual_memory
             .physicals
             .get_mut(&handle)

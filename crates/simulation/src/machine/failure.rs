@@ -9,7 +9,7 @@ use lockstep_runtime::device::Fault;
 impl Machine {
     /// Something that the GPU was asked to do failed inside the simulator. The first one counts:
     /// others follow from it.
-    pub(super) fn fail(&mut self, sentence: String) {
+    pub fn fail(&mut self, sentence: String) {
         self.failure.get_or_insert(sentence);
     }
 
@@ -107,7 +107,9 @@ fn address_of(kind: &FaultKind) -> Option<u64> {
             let own = what.starts_with("shared") || what.starts_with("local");
             (!own).then_some(*address)
         }
-        FaultKind::ReadOnly { address, .. } => Some(*address),
+        FaultKind::ReadOnly { address, .. } | FaultKind::Multicast { address, .. } => {
+            Some(*address)
+        }
         _ => None,
     }
 }
@@ -127,7 +129,9 @@ fn is_of_simulator(kind: &FaultKind) -> bool {
 /// CUDA's code for what a kernel did.
 fn code_of(kind: &FaultKind) -> CuResult {
     match kind {
-        FaultKind::IllegalAddress { .. } | FaultKind::ReadOnly { .. } => CuResult::ILLEGAL_ADDRESS,
+        FaultKind::IllegalAddress { .. }
+        | FaultKind::ReadOnly { .. }
+        | FaultKind::Multicast { .. } => CuResult::ILLEGAL_ADDRESS,
         FaultKind::Misaligned { .. } => CuResult::MISALIGNED_ADDRESS,
         FaultKind::Unsupported(_) | FaultKind::IllegalInstruction(_) => {
             CuResult::ILLEGAL_INSTRUCTION

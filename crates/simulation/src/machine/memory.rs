@@ -3,8 +3,10 @@
 
 use super::Machine;
 use crate::freed;
-use lockstep_gpu::memory::PAGE;
+use lockstep_gpu::LinkLoad;
+use lockstep_gpu::memory::{MulticastMapping, PAGE};
 use lockstep_protocol::{MemoryAccess, layout};
+use lockstep_units::Time;
 use std::ops::Range;
 
 impl Machine {
@@ -40,6 +42,21 @@ impl Machine {
                 "memory was mapped at {start:#x}, where other memory is already"
             ));
         }
+    }
+
+    /// Says what multicast object kernels have at an address.
+    pub fn set_multicast(&mut self, address: u64, mapping: Option<MulticastMapping>) {
+        self.gpu.contents().set_multicast(address, mapping);
+    }
+
+    /// How long the links of other GPUs are busy with what this one put on them; see [`lockstep_gpu::Gpu`].
+    pub fn take_link_loads(&mut self) -> Option<Vec<LinkLoad>> {
+        self.gpu.take_link_loads()
+    }
+
+    /// What others have put on links since a time.
+    pub fn add_link_loads(&mut self, since: Time, own: LinkLoad, others: &[LinkLoad]) {
+        self.gpu.add_link_loads(since, own, others);
     }
 
     /// Another GPU may write memory of this one from now on.

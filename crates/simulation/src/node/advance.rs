@@ -93,7 +93,9 @@ impl Node {
             .map(|(machine, _)| machine.now());
         // One that is ahead since the last meeting has not come further than all.
         let reached = times.min().unwrap_or(until).min(until);
+        let since = self.reached;
         self.reached = self.reached.max(reached);
+        self.exchange_link_loads(since);
         advanced
     }
 }

@@ -8,7 +8,7 @@ use crate::checkpoint::Kind;
 use crate::host::Inside;
 use lockstep_isa::Launch;
 use lockstep_protocol::{Extent, MemoryAccess, Rows};
-use lockstep_runtime::device::{Advance, Advice, Fault, Listener, Part, Transfer};
+use lockstep_runtime::device::{Advance, Advice, Fault, Listener, MulticastView, Part, Transfer};
 use lockstep_runtime::{Device, LaunchSummary};
 use lockstep_units::Time;
 use std::ops::Range;
@@ -123,6 +123,10 @@ impl Device for Node {
 
     fn grant(&mut self, gpu: u32, address: u64, bytes: u64, place: u64, access: MemoryAccess) {
         self.grant_to(gpu, address..address + bytes, place, access);
+    }
+
+    fn set_multicast(&mut self, gpu: u32, address: u64, view: Option<MulticastView>) {
+        self.set_multicast_of(gpu, address, view);
     }
 
     fn relocate(&mut self, destination: u64, source: u64, bytes: u64) {

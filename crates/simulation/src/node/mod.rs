@@ -18,6 +18,7 @@ mod device;
 mod hosted;
 mod machines;
 mod memory;
+mod multicast;
 mod reports;
 #[cfg(test)]
 mod tests;
@@ -60,6 +61,8 @@ pub struct Node {
     host: Inside,
     /// Addresses that name memory elsewhere, for what passes by kernels.
     named: Aliases,
+    /// Whether there ever was a multicast object.
+    multicast: bool,
     /// The ranks that simulate the node together, if there are several.
     ranks: Option<Ranks>,
     /// Where the answers of a single GPU are logged and repeated, if that is asked for.
@@ -114,6 +117,7 @@ impl Node {
             hosted: Hosted::default(),
             host: Inside::new(),
             named: Aliases::default(),
+            multicast: false,
             ranks: description.ranks.clone(),
             checkpoints: None,
         })

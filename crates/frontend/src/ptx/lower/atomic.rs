@@ -21,7 +21,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             return self.store_async(i);
         }
         let modifiers = self.access_modifiers(i)?;
-        let reduce = i.opcode == "red";
+        let reduce = matches!(i.opcode, "red" | "multimem");
         let Some(operation) = i.modifiers.iter().find_map(|word| atomic_operation(word)) else {
             return self.wrong("an atomic needs an operation such as `.add`");
         };
@@ -101,7 +101,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
 
 impl<'a> Lowering<'_, 'a> {
     /// What an address is made of.
-    fn address_parts<'o>(operand: &'o Operand<'a>) -> &'o [Operand<'a>] {
+    pub(super) fn address_parts<'o>(operand: &'o Operand<'a>) -> &'o [Operand<'a>] {
         match operand {
             Operand::Address(parts) => parts,
             other => std::slice::from_ref(other),
@@ -126,7 +126,7 @@ pub(super) fn atomic_operation(word: &str) -> Option<AtomicOperation> {
 }
 
 /// The type that an atomic works on, if it has one for the operation.
-fn atomic_type(
+pub(super) fn atomic_type(
     name: &str,
     scalar: Scalar,
     operation: AtomicOperation,

@@ -78,6 +78,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 "noftz" => found.no_flush = true,
                 // Defaults, and hints that change no value.
                 "weak" | "ca" | "wb" | "L1" | "L2" | "unified" | "async" | "bulk" => {}
+                "ld_reduce" | "st" | "red" | "acc::f32" if i.opcode == "multimem" => {}
                 other if other.starts_with("L1::") || other.starts_with("L2::") => {}
                 other if KNOWN_ELSEWHERE.contains(&other) || atomic_operation(other).is_some() => {}
                 other => match Scalar::from_name(other) {

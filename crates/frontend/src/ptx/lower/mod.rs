@@ -16,6 +16,7 @@ mod matrix_access;
 mod mbarrier;
 mod memory;
 mod moves;
+mod multimem;
 mod names;
 mod operands;
 mod parameter;
@@ -236,6 +237,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             "ld" | "ldu" => self.load(i),
             "st" => self.store(i),
             "atom" | "red" => self.atomic(i),
+            "multimem" => self.multimem(i),
             "cvta" => self.cvta(i),
             "isspacep" => self.isspacep(i),
             "prefetch" | "prefetchu" | "discard" | "applypriority" => self.prefetch(i),

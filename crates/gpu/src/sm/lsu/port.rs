@@ -8,6 +8,7 @@ use lockstep_isa::warp_register::{LANES, lanes_of};
 use lockstep_isa::{Mask, WarpRegister};
 use lockstep_units::{Bytes, Cycle, Hertz, Time};
 
+use super::access::Gathered;
 use super::coalescing::Coalesced;
 use super::in_flight::InFlight;
 use super::outcome::Done;
@@ -111,6 +112,9 @@ pub struct Port {
     pub values: Box<[WarpRegister; 8]>,
     /// The TMA engine.
     pub bulk: BulkEngine,
+    /// What members of multicast objects have answered to instructions that reduce over them. State of several GPUs
+    /// is not saved, so neither is this.
+    pub gathered: Vec<Gathered>,
     /// The words that the last load from constants by index asked for.
     pub constants: ConstantAddresses,
     /// Sectors of the texels of the last access.
@@ -169,6 +173,7 @@ impl Port {
             changed: Coalesced::NONE,
             values: Box::new([WarpRegister::ZERO; 8]),
             bulk: BulkEngine::default(),
+            gathered: Vec::new(),
             constants: ConstantAddresses::default(),
             texels: Vec::new(),
             spare: Vec::new(),
@@ -310,6 +315,8 @@ impl Port {
             generation: 0,
             of_line: 0,
             tag: 0,
+            member: 0,
+            members: 0,
         };
         request
     }
@@ -384,8 +391,12 @@ impl Port {
         } else {
             now.time
         };
-        let size = Bytes(self.wiring.header + payload);
-        self.send_request(slice, at, size, Message::Strong(request), outbox);
+        let mut size = self.wiring.header + payload;
+        if request.members > 1 {
+            // The accesses to all members are one packet up to where the links begin.
+            size = size.div_ceil(u64::from(request.members));
+        }
+        self.send_request(slice, at, Bytes(size), Message::Strong(request), outbox);
     }
 
     /// Sends a request to a slice, or holds it back until the slice has room for it.

@@ -35,7 +35,7 @@ pub fn access_bytes(operation: &MemoryOperation) -> u32 {
     let element = match operation.action {
         Action::Atomic(_, kind)
         | Action::Reduce(_, kind)
-        | Action::LoadReduce(_, kind)
+        | Action::LoadReduce(_, kind, _)
         | Action::ReduceAsync(_, kind) => kind.bytes(),
         _ => operation.element.bytes(),
     };
@@ -59,7 +59,7 @@ pub fn describe(operation: &MemoryOperation) -> String {
         Action::LoadMatrix { .. } => "matrix load",
         Action::StoreMatrix { .. } => "matrix store",
         Action::CopyToShared => "copy to shared memory",
-        Action::LoadReduce(..) => "reduction of a multicast object, which is not mapped there,",
+        Action::LoadReduce(..) => "load and reduction over a multicast object",
         Action::Mbarrier(_) => "mbarrier operation",
         Action::StoreAsync => "asynchronous store",
         Action::ReduceAsync(..) => "asynchronous reduction",

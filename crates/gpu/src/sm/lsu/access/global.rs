@@ -6,6 +6,7 @@ use lockstep_isa::memory::{Action, MemoryOperation, Space};
 use lockstep_isa::warp_register::{FULL, lanes_of};
 
 use super::describe::{access_bytes, describe, illegal, is_strong, read_only, reads};
+use super::multicast;
 use super::registers::{deliver, word_of};
 use super::store_buffer::collect_store;
 use super::strong::leave;
@@ -27,7 +28,11 @@ pub(super) fn global(
     addresses: &Addresses,
 ) -> Result<(), Problem> {
     let bytes = access_bytes(operation);
-    let moved = permit(site, operation, execute, addresses, bytes)?;
+    let moved = match permit(site, operation, execute, addresses, bytes)? {
+        Named::AsWritten => None,
+        Named::Elsewhere(moved) => Some(moved),
+        Named::Multicast(lanes) => return by_multicast(site, operation, execute, lanes, addresses),
+    };
     let addresses = moved.as_deref().unwrap_or(addresses);
     let places = &addresses.lanes;
     site.port.found.find(addresses, execute, bytes);
@@ -95,6 +100,34 @@ pub(super) fn global(
     Ok(())
 }
 
+/// What the addresses of an access name.
+enum Named {
+    /// The memory that they are of.
+    AsWritten,
+    /// Memory at other addresses, those of some lanes.
+    Elsewhere(Box<Addresses>),
+    /// Multicast objects, those of these lanes.
+    Multicast(Mask),
+}
+
+/// An access by some lanes to multicast objects, and by the others to memory.
+#[cold]
+#[inline(never)]
+fn by_multicast(
+    site: &mut Site<'_, '_>,
+    operation: &MemoryOperation,
+    execute: Mask,
+    lanes: Mask,
+    addresses: &Addresses,
+) -> Result<(), Problem> {
+    multicast::change(site, operation, lanes, addresses)?;
+    match execute & !lanes {
+        0 => Ok(()),
+        // The last one says what it cost.
+        rest => global(site, operation, rest, addresses),
+    }
+}
+
 /// Whether lanes may make an access, and what checks find about it. Gives other addresses if those of some lanes are of
 /// memory that other bytes stand for.
 #[inline]
@@ -104,12 +137,19 @@ fn permit(
     execute: Mask,
     addresses: &Addresses,
     bytes: u32,
-) -> Result<Option<Box<Addresses>>, Problem> {
+) -> Result<Named, Problem> {
     let mut moved = None;
     if site.port.invalid_lane(addresses, execute, bytes).is_some() {
+        let lanes = multicast::lanes_in(site, execute, addresses);
+        if lanes != 0 {
+            return Ok(Named::Multicast(lanes));
+        }
         if let Some(named) = site.port.resolve_aliases(addresses, execute, bytes) {
-            let moved = permit(site, operation, execute, &named, bytes)?;
-            return Ok(Some(moved.unwrap_or_else(|| Box::new(named))));
+            let found = permit(site, operation, execute, &named, bytes)?;
+            return Ok(match found {
+                Named::AsWritten => Named::Elsewhere(Box::new(named)),
+                found => found,
+            });
         }
         let (what, loads) = (describe(operation), operation.action == Action::Load);
         match outside::look(site, execute, addresses, bytes, &what, loads) {
@@ -131,7 +171,7 @@ fn permit(
         let what = describe(operation);
         uninitialised::check_reads(site, execute, places, |_| bytes, &what);
     }
-    Ok(moved)
+    Ok(moved.map_or(Named::AsWritten, Named::Elsewhere))
 }
 
 /// How many lines the sectors of a mask lie in.

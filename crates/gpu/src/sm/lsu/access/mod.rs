@@ -14,6 +14,7 @@ mod global;
 mod local;
 mod matrix;
 mod mbarrier;
+mod multicast;
 mod registers;
 mod shared;
 mod store_buffer;
@@ -30,9 +31,10 @@ use lockstep_isa::{Instruction, Mask};
 
 pub use cluster::deliver_from_cluster;
 pub use mbarrier::too_many;
+pub use multicast::{Gathered, deliver_member};
 pub use strong::deliver_answer;
 
-use describe::{access_bytes, describe, illegal};
+use describe::{access_bytes, describe};
 
 use crate::fault::FaultKind;
 use crate::sm::lsu::outcome::{Done, Traffic};
@@ -80,11 +82,6 @@ pub fn memory(
         } => {
             return matrix::store_matrix(site, operation, execute, places, matrices, transpose);
         }
-        Action::LoadReduce(..) => {
-            let lane = execute.trailing_zeros() as usize;
-            let space = operation.space;
-            return Err(illegal(site, operation, lane, places[lane], space));
-        }
         Action::CopyToShared => {
             return copy::copy_to_shared(site, operation, execute, copied, &addresses);
         }
@@ -105,6 +102,9 @@ pub fn memory(
     if let Action::Mbarrier(action) = operation.action {
         let offsets = mbarrier::offsets(operation, execute, &addresses);
         return mbarrier::mbarrier(site, instruction, operation, action, execute, &offsets);
+    }
+    if let Action::LoadReduce(..) = operation.action {
+        return multicast::load_reduced(site, operation, execute, &addresses);
     }
     match operation.space {
         Space::Global => global::global(site, operation, execute, &addresses),

@@ -88,7 +88,7 @@ pub(super) fn leave(
 }
 
 /// The leaving sectors of an instruction that lie in the line of one of them, a bit each.
-fn of_line(sectors: &[u64], leaving: Mask, index: usize) -> u8 {
+pub(super) fn of_line(sectors: &[u64], leaving: Mask, index: usize) -> u8 {
     const SECTORS: u64 = LINE / SECTOR;
     let line = sectors[index] / SECTORS;
     let mut mask = 0;
@@ -119,7 +119,7 @@ fn lines_beside(sectors: &[u64], leaving: Mask, index: usize) -> usize {
 }
 
 /// Writes into a request what its lanes ask for.
-fn fill(
+pub(super) fn fill(
     request: &mut StrongRequest,
     port: &Port,
     operation: &MemoryOperation,

@@ -8,7 +8,7 @@ use super::super::bind::{BindError, Spelling};
 use super::{destination, finish, operation, scope, values};
 use crate::{
     instruction::Instruction,
-    memory::{Action, AtomicOperation, AtomicType, Element, Order, Space, Strength},
+    memory::{Accumulation, Action, AtomicOperation, AtomicType, Element, Order, Space, Strength},
     operand::Operand,
 };
 
@@ -164,7 +164,6 @@ pub(super) fn load_reduced(spelling: &Spelling<'_>) -> Result<Instruction, BindE
     let vector = VECTORS.iter().find(|(word, ..)| spelling.has(word));
     let known = match (vector, atomic_kind(spelling)) {
         (Some((_, kind, elements)), _) => {
-            // `F32ADD` adds pairs of 16 bits in single precision.
             let operator = if spelling.has("MIN") {
                 AtomicOperation::Min
             } else if spelling.has("MAX") {
@@ -180,9 +179,14 @@ pub(super) fn load_reduced(spelling: &Spelling<'_>) -> Result<Instruction, BindE
     let Some((operator, kind, elements)) = known else {
         return Ok(spelling.unsupported("reduces in a way that cannot be executed yet"));
     };
-    let action = Action::LoadReduce(operator, kind);
+    let accumulation = match spelling.has("F32ADD") {
+        true => Accumulation::Single,
+        false => Accumulation::Element,
+    };
+    let action = Action::LoadReduce(operator, kind, accumulation);
     let mut operation = operation(spelling, Space::Global, action, 0)?;
     let destination = destination(spelling)?;
+    operation.element = kind.element();
     operation.elements = elements;
     let words = (kind.bytes() / 4) as u16;
     for (index, slot) in (0..).zip(&mut operation.data[..usize::from(elements)]) {

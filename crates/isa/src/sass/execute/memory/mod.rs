@@ -224,7 +224,7 @@ fn finish(
         Action::LoadMatrix { matrices, .. } => matrices,
         Action::Load | Action::Mbarrier(_) => operation.element.words() as u8,
         Action::Atomic(_, kind) => operation.elements.max(1) * (kind.bytes() / 4).max(1) as u8,
-        Action::LoadReduce(_, kind) => operation.elements * (kind.bytes() / 4) as u8,
+        Action::LoadReduce(_, kind, _) => operation.elements * (kind.bytes() / 4) as u8,
         _ => 0,
     };
     let source_registers = [address_registers(&operation), value_registers, 0, 0];
