@@ -17,6 +17,7 @@ mod answers;
 mod device;
 mod hosted;
 mod machines;
+mod managed;
 mod memory;
 mod reports;
 #[cfg(test)]
@@ -34,6 +35,7 @@ use lockstep_runtime::Device;
 use lockstep_runtime::device::KernelResult;
 use lockstep_units::{Duration, Time};
 use machines::Machines;
+use managed::Paging;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
@@ -56,6 +58,8 @@ pub struct Node {
     peers: BTreeSet<(u32, u32)>,
     /// Memory of the nodes of a cluster.
     hosted: Hosted,
+    /// Where managed pages are, if several GPUs page.
+    paging: Option<Paging>,
     /// Threads of the host that are inside a call, for GPUs that are built later.
     host: Inside,
     /// Addresses that name memory elsewhere, for what passes by kernels.
@@ -112,6 +116,7 @@ impl Node {
             shares: in_turn.into_iter().flatten().collect(),
             peers: BTreeSet::new(),
             hosted: Hosted::default(),
+            paging: Paging::new(description),
             host: Inside::new(),
             named: Aliases::default(),
             ranks: description.ranks.clone(),
@@ -144,5 +149,6 @@ impl Node {
         let machine = &mut self.machines[gpu as usize];
         machine.host_is_inside(&self.host);
         self.join_node(gpu);
+        self.join_paging(gpu);
     }
 }
