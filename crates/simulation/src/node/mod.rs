@@ -18,6 +18,7 @@ mod device;
 mod hosted;
 mod machines;
 mod managed;
+mod managed_requests;
 mod memory;
 mod reports;
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! | `eviction.rs` | frames and evictions |
 //! | `program.rs` | what programs ask for: prefetches, advice, the host's own accesses |
 //! | `neighbours.rs` | on a node with several GPUs: what is known of the others |
-//! | `claims.rs` | there: pages that are claimed, and pages that others claim |
+//! | `claims.rs`, `recalls.rs` | there: pages that are claimed, and pages that others claim |
 //!
 //! Start reading at [`Gmmu::run`].
 
@@ -19,6 +19,7 @@ mod faults;
 mod movement;
 mod neighbours;
 mod program;
+mod recalls;
 mod service;
 mod walks;
 

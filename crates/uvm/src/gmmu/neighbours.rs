@@ -1,13 +1,15 @@
 //! On a node with several GPUs: what a GPU knows of the others, and pages that it uses on them.
 //!
-//! Start reading at [`Gmmu::join_node`]; how pages come and go is `claims.rs`.
+//! Start reading at [`Gmmu::join_node`]; how pages come is in `claims.rs`, how they
+//! go in `recalls.rs`.
 
 use std::collections::BTreeMap;
 
 use lockstep_units::Duration;
 use serde::{Deserialize, Serialize};
 
-use super::claims::{Claim, Recall};
+use super::claims::Claim;
+use super::recalls::Recall;
 use super::{Event, Gmmu, Pending};
 use crate::channel::Channel;
 use crate::geometry::PageSize;
