@@ -43,7 +43,10 @@ pub use lockstep_engine::{
     Lost, Options as EngineOptions, Perturbation, Ranks, Schedule, Transport,
 };
 pub use lockstep_isa::Launch;
-pub use lockstep_uvm::{Advice, Direction, FaultRecord, GmmuStats, MigrationRecord, TlbStats};
+pub use lockstep_uvm::{
+    Advice, Carry, Direction, Directory, FaultRecord, GmmuStats, MigrationRecord, News, Order,
+    Placed, TlbStats,
+};
 pub use memory::{Contents, ContentsError};
 pub use parameters::SmParameters;
 pub use probe::{DEFAULT_LINES, MOST_LINES, Probe, Recorder, TOPICS, Topic, Watch, WatchError};

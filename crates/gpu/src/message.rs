@@ -9,7 +9,7 @@ use lockstep_counters::Counters;
 use lockstep_isa::device_runtime::DeviceRuntimeCall;
 use lockstep_isa::memory::{AtomicOperation, AtomicType};
 use lockstep_isa::semantics::mbarrier::Change;
-use lockstep_uvm::{PageSize, Scope};
+use lockstep_uvm::{Order, PageSize, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::crossbar::Packet;
@@ -142,6 +142,8 @@ pub enum Message {
         page: u64,
         /// What the entry covers.
         size: PageSize,
+        /// Whether it is not to be written without asking.
+        read_only: bool,
     },
     /// GMMU to SM: the access was made over the link to the host.
     Remote {
@@ -401,6 +403,8 @@ pub enum ManagedAction {
     },
     /// Bring back everything that was written.
     Flush,
+    /// What the directory of a node with several GPUs says; the ticket means nothing.
+    Order(Order),
 }
 
 /// A block has ended.

@@ -109,12 +109,25 @@ pub enum Advice {
     ReadMostly(bool),
     /// They belong on the host.
     PreferredHost,
-    /// They belong on the device.
-    PreferredDevice,
+    /// They belong on a GPU.
+    PreferredDevice(u32),
     /// They belong nowhere in particular.
     PreferredNone,
-    /// The device will reach them wherever they are, or no longer.
-    AccessedBy(bool),
+    /// A GPU will reach them wherever they are, or no longer.
+    AccessedBy(u32, bool),
+}
+
+/// Managed pages that begin to go from one GPU to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carry {
+    /// Number by which [`Device::managed_carried`] knows them.
+    pub number: u64,
+    /// The GPU that had them.
+    pub from: u32,
+    /// The GPU that gets them.
+    pub to: u32,
+    /// Bytes.
+    pub bytes: u64,
 }
 
 /// A part of the machine outside the hardware, for those who watch.
@@ -255,15 +268,37 @@ pub trait Device {
         false
     }
 
+    /// Whether they have no places although kernels take their time: the program is told.
+    fn managed_is_everywhere(&self) -> bool {
+        false
+    }
+
     /// Managed memory is there; its pages are on the host, or nowhere until somebody touches them.
     fn managed_map(&mut self, _address: u64, _bytes: u64) {}
 
     /// Managed memory is gone, without being written back.
     fn managed_unmap(&mut self, _address: u64) {}
 
-    /// Moves pages ahead of their use; [`Device::managed_done`] says when that is complete.
-    fn managed_prefetch(&mut self, _ticket: u64, _address: u64, _bytes: u64, _to: bool, _at: Time) {
+    /// Moves pages ahead of their use, to a GPU or back to the host; [`Device::managed_done`] says
+    /// when that is complete.
+    fn managed_prefetch(
+        &mut self,
+        _ticket: u64,
+        _address: u64,
+        _bytes: u64,
+        _to: Option<u32>,
+        _at: Time,
+    ) {
     }
+
+    /// Pages that have begun to go from one GPU to another since this was last asked. An advance
+    /// ends where there are some.
+    fn managed_to_carry(&mut self) -> Vec<Carry> {
+        Vec::new()
+    }
+
+    /// The last byte of such pages arrives at a time.
+    fn managed_carried(&mut self, _number: u64, _at: Time) {}
 
     /// The host touches pages: they come back, until [`Device::managed_done`].
     fn managed_host_access(

@@ -16,13 +16,13 @@ mod work;
 pub use bus::BusTime;
 pub use work::{Effect, KernelWork, Moves, Takes, Work};
 
-use crate::device::{Advance, Device, Fault, KernelResult, Part};
+use crate::device::{Advance, Carry, Device, Fault, KernelResult, Part};
 use crate::host::HostMachine;
 use bus::Bus;
 use lockstep_node::Topology;
 use lockstep_protocol::ProgramStep;
 use lockstep_units::{Duration, Time};
-use peers::PeerTransfers;
+use peers::{Owner, PeerTransfers};
 use std::collections::{BTreeMap, VecDeque};
 
 /// A stream, by a number of its own.
@@ -448,7 +448,8 @@ impl Timeline {
     /// Ends what has ended and starts what can start, until nothing more happens at this time.
     fn settle(&mut self, device: &mut dyn Device) -> Result<(), Fault> {
         loop {
-            let mut changed = self.end_sending();
+            let mut changed = self.end_sending(device);
+            changed |= self.carry_pages(device);
             changed |= self.end_transfers(device);
             changed |= self.end_recordings();
             changed |= self.redeem_tickets(device);
@@ -490,16 +491,48 @@ impl Timeline {
     }
 
     /// Transfers whose last byte has left the links end when it has arrived.
-    fn end_sending(&mut self) -> bool {
+    fn end_sending(&mut self, device: &mut dyn Device) -> bool {
         let Some(peers) = &mut self.peers else {
             return false;
         };
         let sent = peers.sent(self.clock);
         let changed = !sent.is_empty();
-        for (end, order, (stream, engine)) in sent {
-            self.transfers.insert((end, order), (stream, engine));
+        for (end, order, owner) in sent {
+            match owner {
+                Owner::Stream(stream, engine) => {
+                    self.transfers.insert((end, order), (stream, engine));
+                }
+                Owner::Pages(number) => device.managed_carried(number, end),
+            }
         }
         changed
+    }
+
+    /// Puts managed pages that begin to go from one GPU to another on the links.
+    fn carry_pages(&mut self, device: &mut dyn Device) -> bool {
+        let carries = device.managed_to_carry();
+        for carry in &carries {
+            let Carry {
+                number,
+                from,
+                to,
+                bytes,
+            } = *carry;
+            let Some(peers) = &mut self.peers else {
+                device.managed_carried(number, self.clock);
+                continue;
+            };
+            let takes = Takes::Links {
+                from,
+                to,
+                bytes,
+                latency: Duration::ZERO,
+            };
+            let order = self.transfers_begun;
+            self.transfers_begun += 1;
+            peers.begin(order, self.clock, takes, Owner::Pages(number));
+        }
+        !carries.is_empty()
     }
 
     /// Ends recordings whose time has come.

@@ -185,11 +185,11 @@ fn advice_reaches_the_device_in_its_words() {
         [
             Advice::ReadMostly(true),
             Advice::ReadMostly(false),
-            Advice::PreferredDevice,
+            Advice::PreferredDevice(0),
             Advice::PreferredHost,
             Advice::PreferredNone,
-            Advice::AccessedBy(true),
-            Advice::AccessedBy(false),
+            Advice::AccessedBy(0, true),
+            Advice::AccessedBy(0, false),
         ]
     );
 }

@@ -214,6 +214,11 @@ impl Description {
         self.gpus.saturating_mul(self.nodes)
     }
 
+    /// Whether managed pages move between GPUs, where there are several. Ranks do not tell each other of them.
+    pub fn pages_between_gpus(&self) -> bool {
+        self.mode == Mode::Timing && self.ranks.is_none()
+    }
+
     /// The GPUs of the node that a GPU is on.
     pub fn neighbours(&self, gpu: u32) -> Range<u32> {
         let each = self.gpus.max(1);

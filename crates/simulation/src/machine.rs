@@ -10,6 +10,7 @@ mod journal;
 mod launches;
 mod lines;
 mod memory;
+mod neighbours;
 mod outside;
 mod pace;
 mod publication;
@@ -352,8 +353,10 @@ impl Machine {
             options.recorder = Recorder::new(&description.watches, config)?;
         }
         if description.all_gpus() > 1 {
-            // Pages would have to move between GPUs; without places they count as being everywhere.
-            options.managed = None;
+            if !description.pages_between_gpus() {
+                // Without places they count as being everywhere.
+                options.managed = None;
+            }
             options.peers = Some(peer_links(&description.links()?, ordinal));
         }
         let outside = description.outside.as_ref();

@@ -20,12 +20,17 @@ pub struct Migration {
     pub planned: u64,
     /// The request of the program that it belongs to, or `NO_TICKET`.
     pub ticket: u64,
+    /// The claim at the directory of the node that it belongs to, which has its frames, or `NO_CLAIM`.
+    pub claim: u64,
     /// Whether nothing moves: nobody has touched the pages, and zeros are written on the device.
     pub fill: bool,
 }
 
 /// Belongs to no request of the program.
 pub const NO_TICKET: u64 = u64::MAX;
+
+/// Belongs to no claim.
+pub const NO_CLAIM: u64 = u64::MAX;
 
 /// One direction. What faults want goes before what programs prefetch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

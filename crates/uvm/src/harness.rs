@@ -110,8 +110,20 @@ impl Bench {
             }
             for (at, output) in said {
                 match output {
-                    Output::Translated { sm, page, size } => self.fill(at, sm, page, Some(size)),
-                    Output::Remote { sm, page } => self.fill(at, sm, page, None),
+                    Output::Translated {
+                        sm,
+                        page,
+                        size,
+                        read_only,
+                    } => {
+                        // A write has come to wait for it meanwhile: it asks anew.
+                        if read_only && self.translators[sm as usize].wants_write(page) {
+                            self.ask(at, sm, page);
+                        } else {
+                            self.fill(at, sm, page, Some(size), read_only);
+                        }
+                    }
+                    Output::Remote { sm, page } => self.fill(at, sm, page, None, false),
                     Output::Nack { sm, page } => self.translators[sm as usize].nack(page, at),
                     Output::Replay { sm, page } => {
                         self.replays.push((at, page));
@@ -133,8 +145,8 @@ impl Bench {
         }
     }
 
-    fn fill(&mut self, at: u64, sm: u32, page: u64, size: Option<PageSize>) {
-        self.translators[sm as usize].fill(page, size, at);
+    fn fill(&mut self, at: u64, sm: u32, page: u64, size: Option<PageSize>, read_only: bool) {
+        self.translators[sm as usize].fill(page, size, read_only, at);
         for _ in 0..self.waiting.remove(&(sm, page)).unwrap_or(0) {
             let at = at + 1;
             self.accesses.push(Access { sm, page, at });

@@ -12,16 +12,25 @@
 //!                                       Link: one channel each way
 //! ```
 //!
+//! With several GPUs on a node, each has such a machine, and a [`Directory`] says where pages are:
+//!
+//! ```text
+//!  Gmmu ── claims, pages given ──▶ Directory ── recalls, grants ──▶ Gmmu
+//!                                      └── pages to carry ──▶ links between GPUs
+//! ```
+//!
 //! A policy is one file in `prefetch/` or `evict/` and one line in the registry there.
 //!
 //! Start reading at [`Gmmu::run`], then `gmmu/service.rs`.
 
 mod channel;
+mod directory;
 mod geometry;
 mod gmmu;
 mod link;
 mod log;
 mod micro_tlb;
+mod news;
 mod page_set;
 mod prefetch;
 mod settings;
@@ -43,18 +52,20 @@ mod machine_tests;
 #[cfg(test)]
 mod vectors;
 
+pub use directory::Directory;
 pub use evict::{EVICTORS, EvictionCandidates, Evictor, Victim};
 pub use geometry::{BLOCK_PAGES, LARGE_PAGES, PAGE, PageSize, tree_pages};
-pub use gmmu::{Advice, Gmmu, Output, Request};
+pub use gmmu::{Advice, Gmmu, NeighbourLink, Output, Request};
 pub use link::{LINK_PROFILES, Link, LinkProfile};
 pub use log::{Cause, Direction, FaultRecord, MigrationRecord};
 pub use micro_tlb::{Lookup, MicroTlb};
+pub use news::{Carry, ClaimId, News, Order, Placed, Source};
 pub use page_set::PageSet;
 pub use prefetch::{Event, Memory, PREFETCHERS, Prefetcher};
 pub use settings::{Service, Settings};
 pub use space::Space;
 pub use split::{Split, Transfer, split};
-pub use statistics::{GmmuStats, TlbStats};
+pub use statistics::{GmmuStats, NeighbourStats, TlbStats};
 pub use tlb::{Scope, Tlb};
 pub use tree::{TakenBack, Tree};
 pub use walk::{PageWalk, WalkCache};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::geometry::PageSize;
 use crate::statistics::TlbStats;
-use crate::tlb::{Scope, Tlb};
+use crate::tlb::{Found, Scope, Tlb};
 
 /// How a lookup went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,9 @@ impl MicroTlb {
     #[inline]
     pub fn look_up(&mut self, page: u64, write: bool, now: u64) -> Lookup {
         self.stats.accesses.increment();
-        if let Some(found) = self.tlb.find(page) {
+        if let Some(found) = self.tlb.find(page)
+            && !(write && self.forbids_write(page, found))
+        {
             self.stats.hits.increment();
             let report_use = self.tlb.should_report_use(found, write, now, self.interval);
             return Lookup::Hit { report_use };
@@ -92,6 +94,18 @@ impl MicroTlb {
             },
         );
         Lookup::Miss
+    }
+
+    /// Whether a page is not to be written without asking. Its entry then goes: a write asks anew.
+    fn forbids_write(&mut self, page: u64, found: Found) -> bool {
+        let forbids = self.tlb.is_read_only(found);
+        if forbids {
+            self.tlb.shoot_down(Scope::Pages {
+                first: page,
+                count: 1,
+            });
+        }
+        forbids
     }
 
     /// Whether somebody waits to write to a page that is asked for.
@@ -128,7 +142,7 @@ impl MicroTlb {
 
     /// The translation came; with no size, the access was made over the link and leaves nothing
     /// here. Says whether somebody waited.
-    pub fn fill(&mut self, page: u64, size: Option<PageSize>, now: u64) -> bool {
+    pub fn fill(&mut self, page: u64, size: Option<PageSize>, read_only: bool, now: u64) -> bool {
         let Some(miss) = self.misses.remove(&page) else {
             return false;
         };
@@ -144,6 +158,9 @@ impl MicroTlb {
             && self.tlb.insert(page, size, miss.write, now)
         {
             self.stats.evictions.increment();
+        }
+        if read_only {
+            self.tlb.protect(page);
         }
         true
     }

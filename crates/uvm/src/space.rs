@@ -8,6 +8,9 @@ use crate::geometry::{LARGE_PAGES, PAGE, tree_pages};
 use crate::page_set::PageSet;
 use crate::tree::Tree;
 
+/// Allocations below this share 2 MiB with others, where small ones are packed.
+const SHARED_BELOW: u64 = 1 << 20;
+
 /// One managed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
@@ -48,6 +51,15 @@ impl Space {
         Self {
             starts_untouched,
             ..Self::default()
+        }
+    }
+
+    /// Adds an allocation, a small one beside others if those are packed.
+    pub fn add(&mut self, address: u64, bytes: u64, packing: bool) {
+        if packing && bytes < SHARED_BELOW {
+            self.map_shared(address, bytes);
+        } else {
+            self.map(address, bytes);
         }
     }
 

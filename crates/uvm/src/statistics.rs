@@ -153,3 +153,35 @@ statistics! {
         user_prefetches: Counter [requests],
     }
 }
+
+statistics! {
+    /// What the GMMU of one of several GPUs of a node counts of the others.
+    pub struct NeighbourStats {
+        /// Transfers from other GPUs that are complete.
+        transfers: Counter [transfers],
+        /// Bytes that came from other GPUs because a page of them faulted or was brought along.
+        migrated: Counter [bytes],
+        /// Bytes that came from other GPUs because the program prefetched them.
+        user_prefetch: Counter [bytes],
+        /// Those of both that are copies of pages that are mostly read.
+        copied: Counter [bytes],
+        /// Bytes of pages that were unmapped here because another GPU claimed them.
+        given: Counter [bytes],
+        /// Those that were copies.
+        given_copies: Counter [bytes],
+        /// Copies that became the only ones because they were written here.
+        upgraded: Counter [pages],
+        /// Pages that came from another GPU after having been here before.
+        returned: Counter [pages],
+        /// From claiming pages of the node to the last of them being mapped.
+        claim_wait: Histogram [cycles],
+        /// From a page being asked back to its being unmapped.
+        recall_wait: Histogram [cycles],
+        /// Bytes that were used on other GPUs, over the link.
+        zero_copy: Counter [bytes],
+        /// Reads over the link to another GPU.
+        remote_reads: Counter [accesses],
+        /// Writes over the link to another GPU.
+        remote_writes: Counter [accesses],
+    }
+}

@@ -32,6 +32,8 @@ struct Entry {
     valid: bool,
     /// Written through this entry already.
     dirty: bool,
+    /// Not to be written through.
+    read_only: bool,
     /// When its use was last reported.
     reported: u64,
     newer: u32,
@@ -160,6 +162,20 @@ impl Tlb {
         first_write || old
     }
 
+    /// Whether the entry is not to be written through.
+    #[must_use]
+    #[inline]
+    pub fn is_read_only(&self, found: Found) -> bool {
+        self.entries[found.0 as usize].read_only
+    }
+
+    /// Lets nothing write through the entry that covers a page.
+    pub fn protect(&mut self, page: u64) {
+        if let Some(found) = self.find(page) {
+            self.entries[found.0 as usize].read_only = true;
+        }
+    }
+
     /// Adds an entry; says whether another had to go.
     pub fn insert(&mut self, page: u64, size: PageSize, dirty: bool, now: u64) -> bool {
         let first = page / size.pages() * size.pages();
@@ -181,6 +197,7 @@ impl Tlb {
                     size,
                     valid: false,
                     dirty: false,
+                    read_only: false,
                     reported: 0,
                     newer: NONE,
                     older: NONE,
@@ -199,6 +216,7 @@ impl Tlb {
         let entry = &mut self.entries[at as usize];
         entry.page = first;
         (entry.size, entry.valid, entry.dirty, entry.reported) = (size, true, dirty, now);
+        entry.read_only = false;
         entry.chain = self.index[bucket];
         self.index[bucket] = at;
         self.sizes[size as usize] += 1;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lockstep_config::GpuConfig;
 use lockstep_engine::Engine;
 use lockstep_units::Bytes;
-use lockstep_uvm::{MicroTlb, Settings};
+use lockstep_uvm::{MicroTlb, NeighbourLink, Settings};
 
 use super::layout::{Layout, Places};
 use super::options::{Mode, Options};
@@ -216,7 +216,14 @@ impl Plan<'_> {
                 header: config.interconnect.packet_header.0,
                 home: self.home,
             };
-            let mmu = Mmu::new(settings, wiring, self.probe(&[Topic::Gmmu], 0));
+            let mut mmu = Mmu::new(settings, wiring, self.probe(&[Topic::Gmmu], 0));
+            if let Some(peers) = &self.options.peers {
+                mmu.gmmu.join_node(NeighbourLink {
+                    bytes_per_second: peers.bandwidth.get(),
+                    packet_header: peers.packet_header.0,
+                    latency: peers.latency,
+                });
+            }
             partitions.push(GpuPartition::Mmu(Box::new(mmu)));
         }
         Ok(())

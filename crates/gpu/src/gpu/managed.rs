@@ -5,7 +5,7 @@
 
 use lockstep_engine::EngineError;
 use lockstep_units::Time;
-use lockstep_uvm::{Advice, FaultRecord, GmmuStats, MigrationRecord};
+use lockstep_uvm::{Advice, FaultRecord, GmmuStats, MigrationRecord, News, Order, Placed};
 
 use super::Gpu;
 use crate::error::GpuError;
@@ -88,6 +88,38 @@ impl Gpu {
     /// Never for a time that has not passed.
     pub fn managed_flush(&mut self, ticket: u64, at: Time) -> Result<(), GpuError> {
         self.post_managed(ticket, ManagedAction::Flush, at)
+    }
+
+    /// What the directory of the node is to be told, in the order in which it happened.
+    pub fn managed_news(&mut self) -> Vec<News> {
+        // Looking first keeps an idle GMMU asleep.
+        if self.mmu().is_none_or(|mmu| !mmu.gmmu.has_news()) {
+            return Vec::new();
+        }
+        let mmu = self.mmu_mut();
+        mmu.map_or_else(Vec::new, |mmu| mmu.gmmu.take_news())
+    }
+
+    /// The directory of the node says something, from `at` on.
+    ///
+    /// # Errors
+    /// Never for a time that has not passed.
+    pub fn managed_order(&mut self, order: Order, at: Time) -> Result<(), GpuError> {
+        // Nobody asks for it by a ticket.
+        self.post_managed(u64::MAX, ManagedAction::Order(order), at)
+    }
+
+    /// Another GPU of the node has pages, or has them no longer.
+    pub fn managed_placed(&mut self, placed: &Placed) {
+        if let Some(mmu) = self.mmu_mut() {
+            mmu.gmmu.placed(placed);
+        }
+    }
+
+    /// Whether kernels may wait for pages that other GPUs have to give.
+    pub(super) fn waits_for_neighbours(&self) -> bool {
+        self.mmu()
+            .is_some_and(|mmu| mmu.gmmu.waits_for_neighbours())
     }
 
     fn post_managed(

@@ -231,7 +231,8 @@ impl Gpu {
             Outcome::Quiescent
                 if !self.distributor().is_idle()
                     && !self.has_device_launches()
-                    && self.waits_for_outside() == 0 =>
+                    && self.waits_for_outside() == 0
+                    && !self.waits_for_neighbours() =>
             {
                 let fault = self.hang("all warps wait for something that cannot happen".into());
                 self.fault(Some(fault))

@@ -47,6 +47,9 @@ impl Gpu {
         self.link_statistics(prefix, table);
         if let Some(mmu) = self.mmu().filter(|mmu| mmu.is_used()) {
             table.add(&format!("{prefix}/gmmu"), mmu.gmmu.stats());
+            if let Some(stats) = mmu.gmmu.neighbour_stats() {
+                table.add(&format!("{prefix}/gmmu/peers"), stats);
+            }
             for number in 0..self.places.sms {
                 if let Some(stats) = self.sm(number).tlb_stats() {
                     table.add(&format!("{prefix}/tlb/{number}"), stats);

@@ -89,10 +89,10 @@ impl Mmu {
         self.used
     }
 
-    /// Whether nothing that the program asked for is under way.
+    /// Whether nothing that the program asked for is under way, and nobody else waits for pages.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.under_way == 0
+        self.under_way == 0 && !self.gmmu.owes_pages()
     }
 
     /// Notes a request that was posted.
@@ -203,6 +203,10 @@ impl Mmu {
                         write,
                     } => self.gmmu.host_access(now, ticket, address, bytes, write),
                     ManagedAction::Flush => self.gmmu.flush(now, ticket),
+                    ManagedAction::Order(order) => {
+                        self.under_way = self.under_way.saturating_sub(1);
+                        self.gmmu.order(now, order);
+                    }
                 }
             }
             other => panic!("the GMMU was sent {other:?}"),
@@ -229,7 +233,19 @@ impl Mmu {
                 probe.note(Topic::Gmmu, at, || format!("says {output:?}"));
             }
             let (sm, message) = match output {
-                Output::Translated { sm, page, size } => (sm, Message::Translated { page, size }),
+                Output::Translated {
+                    sm,
+                    page,
+                    size,
+                    read_only,
+                } => {
+                    let translated = Message::Translated {
+                        page,
+                        size,
+                        read_only,
+                    };
+                    (sm, translated)
+                }
                 Output::Remote { sm, page } => (sm, Message::Remote { page }),
                 Output::Nack { sm, page } => (sm, Message::Nack { page }),
                 Output::Replay { sm, page } => (sm, Message::Replay { page }),

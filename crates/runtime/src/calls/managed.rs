@@ -53,12 +53,12 @@ impl<D: Device> Runtime<D> {
         location: MemoryLocation,
     ) -> CallResult<Reply> {
         self.check_managed(address, bytes)?;
-        let to_device = match location {
+        let to = match location {
             MemoryLocation::Device(device) => {
                 self.check_device(device)?;
-                true
+                Some(device)
             }
-            MemoryLocation::Host | MemoryLocation::HostNuma(_) => false,
+            MemoryLocation::Host | MemoryLocation::HostNuma(_) => None,
             MemoryLocation::None => {
                 return fail(CuResult::INVALID_VALUE, "a prefetch to nowhere");
             }
@@ -69,7 +69,7 @@ impl<D: Device> Runtime<D> {
                 ticket: self.fresh(),
                 address,
                 bytes,
-                to_device,
+                to,
             }
         } else {
             let copy = &self.config.copy;
@@ -77,9 +77,9 @@ impl<D: Device> Runtime<D> {
                 takes: Takes::Fixed(
                     copy.latency + copy.pinned.time_for(Bytes(bytes)),
                     Moves {
-                        way: match to_device {
-                            true => "host to device",
-                            false => "device to host",
+                        way: match to {
+                            Some(_) => "host to device",
+                            None => "device to host",
                         },
                         bytes,
                     },
@@ -99,23 +99,23 @@ impl<D: Device> Runtime<D> {
         location: MemoryLocation,
     ) -> CallResult<Reply> {
         self.check_managed(address, bytes)?;
-        let on_device = match location {
+        let gpu = match location {
             MemoryLocation::Device(device) => {
                 self.check_device(device)?;
-                true
+                Some(device)
             }
-            _ => false,
+            _ => None,
         };
-        let advice = match (advice, on_device) {
+        let advice = match (advice, gpu) {
             (1, _) => Advice::ReadMostly(true),
             (2, _) => Advice::ReadMostly(false),
-            (3, true) => Advice::PreferredDevice,
-            (3, false) => Advice::PreferredHost,
+            (3, Some(gpu)) => Advice::PreferredDevice(gpu),
+            (3, None) => Advice::PreferredHost,
             (4, _) => Advice::PreferredNone,
-            (5, true) => Advice::AccessedBy(true),
-            (6, true) => Advice::AccessedBy(false),
+            (5, Some(gpu)) => Advice::AccessedBy(gpu, true),
+            (6, Some(gpu)) => Advice::AccessedBy(gpu, false),
             // The host can always reach its own memory.
-            (5 | 6, false) => return Ok(Reply::Done),
+            (5 | 6, None) => return Ok(Reply::Done),
             _ => return fail(CuResult::INVALID_VALUE, format!("advice {advice}")),
         };
         self.device.managed_advise(address, bytes, advice);

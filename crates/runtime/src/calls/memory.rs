@@ -162,10 +162,10 @@ impl<D: Device> Runtime<D> {
         let allocation = self.memory.allocate(kind, context, device, bytes, flags)?;
         self.device.map(device, allocation.info.base, bytes);
         if kind == PointerKind::Managed {
-            if self.device.gpus() > 1 {
+            if self.device.gpus() > 1 && self.device.managed_is_everywhere() {
                 self.warn(
-                    "managed memory is not paged with several GPUs: every page counts as being \
-                     everywhere, and nothing migrates"
+                    "managed memory is not paged between several GPUs that several processes \
+                     simulate: every page counts as being everywhere, and nothing migrates"
                         .into(),
                 );
             }

@@ -1,4 +1,4 @@
-//! Transfers between GPUs while their bytes are on the links of the node.
+//! Transfers between GPUs while their bytes are on the links of the node: copies of the program, and managed pages.
 //!
 //! How long one takes depends on the others that share its links, and so on what begins later: it is
 //! a transfer with a known end only once its last byte has left.
@@ -8,10 +8,19 @@ use lockstep_node::{Flows, Topology};
 use lockstep_units::{Duration, Time};
 use std::collections::BTreeMap;
 
-/// One transfer: the stream and the copy engine that wait for it, and what it takes on top.
+/// Who waits for a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A stream, with the copy engine that performs it.
+    Stream(StreamKey, u32),
+    /// The model of paging, with its number there.
+    Pages(u64),
+}
+
+/// One transfer: who waits for it, and what it takes on top.
 #[derive(Clone, Copy, Debug)]
 struct Sending {
-    owner: (StreamKey, u32),
+    owner: Owner,
     latency: Duration,
 }
 
@@ -41,7 +50,7 @@ impl PeerTransfers {
     }
 
     /// Begins a transfer over links; others are none of its business.
-    pub fn begin(&mut self, order: u64, at: Time, takes: Takes, owner: (StreamKey, u32)) {
+    pub fn begin(&mut self, order: u64, at: Time, takes: Takes, owner: Owner) {
         let Takes::Links {
             from,
             to,
@@ -64,12 +73,12 @@ impl PeerTransfers {
 
     /// Whether a copy engine is busy with one of them.
     pub fn uses(&self, engine: u32) -> bool {
-        let mut engines = self.sending.values().map(|sending| sending.owner.1);
-        engines.any(|used| used == engine)
+        let mut owners = self.sending.values().map(|sending| sending.owner);
+        owners.any(|owner| matches!(owner, Owner::Stream(_, used) if used == engine))
     }
 
     /// Transfers whose last byte has left by a time: when it arrives, their order, and their owners.
-    pub fn sent(&mut self, by: Time) -> Vec<(Time, u64, (StreamKey, u32))> {
+    pub fn sent(&mut self, by: Time) -> Vec<(Time, u64, Owner)> {
         let left = self.flows.ended(by);
         left.into_iter()
             .filter_map(|(end, order)| {
@@ -83,7 +92,10 @@ impl PeerTransfers {
     pub fn abandon(&mut self, streams: &[StreamKey]) {
         let flows = &mut self.flows;
         self.sending.retain(|order, sending| {
-            let stays = !streams.contains(&sending.owner.0);
+            let stays = match &sending.owner {
+                Owner::Stream(stream, _) => !streams.contains(stream),
+                Owner::Pages(_) => true,
+            };
             if !stays {
                 flows.give_up(*order);
             }

@@ -5,7 +5,7 @@ use lockstep_isa::Launch;
 use lockstep_protocol::{ValueAction, layout};
 use lockstep_units::{Duration, Time};
 
-use super::peers::PeerTransfers;
+use super::peers::{Owner, PeerTransfers};
 use super::work::{holds, row_addresses};
 use super::{Effect, KernelWork, StreamKey, Takes, Timeline, Work};
 
@@ -39,12 +39,12 @@ impl Timeline {
                 ticket,
                 address,
                 bytes,
-                to_device,
+                to,
             } => {
                 stream.busy = true;
                 stream.finished = start;
                 self.tickets.insert(*ticket, Some(key));
-                device.managed_prefetch(*ticket, *address, *bytes, *to_device, self.clock);
+                device.managed_prefetch(*ticket, *address, *bytes, *to, self.clock);
             }
             Work::Program(step) => {
                 stream.busy = true;
@@ -178,7 +178,7 @@ impl Timeline {
             device.note(Part::Copy(engine), clock, &|| {
                 format!("transfer {begun} begins on links: {}", effect.words())
             });
-            peers.begin(begun, clock, *takes, (key, engine));
+            peers.begin(begun, clock, *takes, Owner::Stream(key, engine));
             return;
         }
         device.note(Part::Copy(engine), clock, &|| {

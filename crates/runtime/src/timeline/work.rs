@@ -46,8 +46,8 @@ pub enum Work {
         address: u64,
         /// Number of bytes.
         bytes: u64,
-        /// To the device, or back to the host.
-        to_device: bool,
+        /// To which GPU, or back to the host.
+        to: Option<u32>,
     },
     /// Remove streams whose work is complete: those of a graph, at its end.
     Join(Vec<StreamKey>),

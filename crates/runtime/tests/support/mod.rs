@@ -76,7 +76,15 @@ impl Device for Fake {
         self.said.push(format!("unmap {address:#x}"));
     }
 
-    fn managed_prefetch(&mut self, ticket: u64, address: u64, bytes: u64, to: bool, at: Time) {
+    fn managed_prefetch(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        to: Option<u32>,
+        at: Time,
+    ) {
+        let to = to.is_some();
         self.said
             .push(format!("prefetch {address:#x} {bytes} {to}"));
         self.begin(ticket, pages_of(address, bytes), to, at);

@@ -272,12 +272,12 @@ impl Device for Machine {
         ticket: u64,
         address: u64,
         bytes: u64,
-        to_device: bool,
+        to: Option<u32>,
         at: Time,
     ) {
         let asked = self
             .gpu
-            .managed_prefetch(ticket, address, bytes, to_device, at);
+            .managed_prefetch(ticket, address, bytes, to.is_some(), at);
         self.check_managed(asked);
     }
 
@@ -328,9 +328,15 @@ impl Device for Machine {
         let advice = match advice {
             Advice::ReadMostly(yes) => lockstep_gpu::Advice::ReadMostly(yes),
             Advice::PreferredHost => lockstep_gpu::Advice::PreferredHost,
-            Advice::PreferredDevice => lockstep_gpu::Advice::PreferredDevice,
+            Advice::PreferredDevice(gpu) if gpu == self.ordinal => {
+                lockstep_gpu::Advice::PreferredDevice
+            }
+            Advice::PreferredDevice(gpu) => lockstep_gpu::Advice::PreferredNeighbour(gpu),
             Advice::PreferredNone => lockstep_gpu::Advice::PreferredNone,
-            Advice::AccessedBy(yes) => lockstep_gpu::Advice::AccessedBy(yes),
+            Advice::AccessedBy(gpu, yes) if gpu == self.ordinal => {
+                lockstep_gpu::Advice::AccessedBy(yes)
+            }
+            Advice::AccessedBy(..) => return,
         };
         self.gpu.managed_advise(address, bytes, advice);
     }

@@ -1,6 +1,7 @@
 //! How the GPUs of a node move through time together.
 
 use super::Node;
+use super::managed::Paging;
 use crate::machine::Machine;
 use lockstep_runtime::Device;
 use lockstep_runtime::device::Advance;
@@ -23,8 +24,8 @@ impl Node {
                     self.reached = self.reached.max(limit);
                     return Advance::Reached(Vec::new());
                 }
-                // Nobody else can tell how far it has come.
-                1 => limit,
+                // Nobody else can tell how far it has come, unless others have pages that it wants.
+                1 if !self.pages_move() => limit,
                 _ => limit.min(self.next_meeting()),
             };
             let mut results = Vec::new();
@@ -37,14 +38,27 @@ impl Node {
                     }
                 }
             }
+            self.meet();
             if let Some(interruption) = interruption {
                 self.ended = results;
                 return interruption;
             }
-            if !results.is_empty() || self.reached >= limit {
+            if !results.is_empty() || self.has_paged() || self.reached >= limit {
                 return Advance::Reached(results);
             }
         }
+    }
+
+    /// Whether the timeline has to hear of managed pages: some begin to go from one GPU to another, or what
+    /// the program asked for is complete.
+    fn has_paged(&self) -> bool {
+        let carries = self.paging.as_ref().is_some_and(Paging::has_carries);
+        carries || self.machines.iter().any(Machine::has_managed_done)
+    }
+
+    /// Whether pages may move between GPUs.
+    fn pages_move(&self) -> bool {
+        self.paging.as_ref().is_some_and(Paging::is_used)
     }
 
     /// The next time at which all GPUs stand still.

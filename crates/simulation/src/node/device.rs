@@ -1,14 +1,16 @@
 //! The node as the runtime sees it.
 //!
-//! Managed memory has places only on a node of one GPU: with several, every page counts as being
-//! everywhere, and nothing moves.
+//! One GPU is asked about managed memory directly; several have a directory (`managed.rs`).
 
 use super::Node;
+use super::managed::Paging;
 use crate::checkpoint::Kind;
 use crate::host::Inside;
 use lockstep_isa::Launch;
 use lockstep_protocol::{Extent, MemoryAccess, Rows};
-use lockstep_runtime::device::{Advance, Advice, Fault, Listener, MulticastView, Part, Transfer};
+use lockstep_runtime::device::{
+    Advance, Advice, Carry, Fault, Listener, MulticastView, Part, Transfer,
+};
 use lockstep_runtime::{Device, LaunchSummary};
 use lockstep_units::Time;
 use std::ops::Range;
@@ -79,7 +81,10 @@ impl Device for Node {
             Some(_) => self.abort_logged(gpu),
             // One that was never built has nothing to give up.
             None if self.machines.get(gpu as usize).is_none() => {}
-            None => self.machines[gpu as usize].abort(gpu),
+            None => {
+                self.machines[gpu as usize].abort(gpu);
+                self.paging_aborted(gpu);
+            }
         }
     }
 
@@ -198,16 +203,45 @@ impl Device for Node {
         self.look(Kind::Paged, Device::managed_is_paged)
     }
 
+    fn managed_is_everywhere(&self) -> bool {
+        self.paging.is_none() && self.machines.count() > 1 && self.machines[0].takes_time()
+    }
+
     fn managed_map(&mut self, address: u64, bytes: u64) {
-        self.tell(|machine| machine.managed_map(address, bytes));
+        match self.paging {
+            Some(_) => self.page(address, bytes),
+            None => self.tell(|machine| machine.managed_map(address, bytes)),
+        }
     }
 
     fn managed_unmap(&mut self, address: u64) {
-        self.tell(|machine| machine.managed_unmap(address));
+        match self.paging {
+            Some(_) => self.unpage(address),
+            None => self.tell(|machine| machine.managed_unmap(address)),
+        }
     }
 
-    fn managed_prefetch(&mut self, ticket: u64, address: u64, bytes: u64, to: bool, at: Time) {
-        self.tell(|machine| machine.managed_prefetch(ticket, address, bytes, to, at));
+    fn managed_prefetch(
+        &mut self,
+        ticket: u64,
+        address: u64,
+        bytes: u64,
+        to: Option<u32>,
+        at: Time,
+    ) {
+        match self.paging {
+            Some(_) => self.page_ahead(ticket, (address, bytes), to, at),
+            None => self.tell(|machine| machine.managed_prefetch(ticket, address, bytes, to, at)),
+        }
+    }
+
+    fn managed_to_carry(&mut self) -> Vec<Carry> {
+        let paging = self.paging.as_mut();
+        paging.map_or_else(Vec::new, Paging::take_carries)
+    }
+
+    fn managed_carried(&mut self, number: u64, at: Time) {
+        self.pages_carried(number, at);
     }
 
     fn managed_host_access(
@@ -218,7 +252,12 @@ impl Device for Node {
         write: bool,
         at: Time,
     ) {
-        self.tell(|machine| machine.managed_host_access(ticket, address, bytes, write, at));
+        match self.paging {
+            Some(_) => self.page_back(ticket, (address, bytes), write, at),
+            None => {
+                self.tell(|machine| machine.managed_host_access(ticket, address, bytes, write, at))
+            }
+        }
     }
 
     fn managed_flushes(&self) -> bool {
@@ -226,32 +265,54 @@ impl Device for Node {
     }
 
     fn managed_flush(&mut self, ticket: u64, at: Time) {
-        self.tell(|machine| machine.managed_flush(ticket, at));
+        match self.paging {
+            Some(_) => self.page_all_back(ticket, at),
+            None => self.tell(|machine| machine.managed_flush(ticket, at)),
+        }
     }
 
     fn managed_done(&mut self, ticket: u64) -> Option<Time> {
-        self.ask(Kind::Done, |machine| machine.managed_done(ticket))
+        match self.paging {
+            Some(_) => self.paged(ticket),
+            None => self.ask(Kind::Done, |machine| machine.managed_done(ticket)),
+        }
     }
 
     fn managed_populated(&mut self, address: u64, bytes: u64) {
-        self.tell(|machine| machine.managed_populated(address, bytes));
+        match self.paging {
+            Some(_) => self.populate_on_others(address, bytes, None),
+            None => self.tell(|machine| machine.managed_populated(address, bytes)),
+        }
     }
 
     fn managed_resident(&self, address: u64) -> bool {
-        self.look(Kind::Resident, |machine| machine.managed_resident(address))
+        match &self.paging {
+            Some(paging) => !paging.away(address, 1).is_empty(),
+            None => self.look(Kind::Resident, |machine| machine.managed_resident(address)),
+        }
     }
 
     fn managed_resident_pages(&self, address: u64, bytes: u64) -> Vec<(u64, u64)> {
-        self.look(Kind::ResidentPages, |machine| {
-            machine.managed_resident_pages(address, bytes)
-        })
+        match &self.paging {
+            Some(paging) => paging.away(address, bytes),
+            None => self.look(Kind::ResidentPages, |machine| {
+                machine.managed_resident_pages(address, bytes)
+            }),
+        }
     }
 
     fn managed_changed(&mut self) -> bool {
-        self.ask(Kind::Changed, Device::managed_changed)
+        if self.paging.is_none() {
+            return self.ask(Kind::Changed, Device::managed_changed);
+        }
+        let changes = self.machines.iter_mut().map(Device::managed_changed);
+        changes.fold(false, |any, changed| any | changed)
     }
 
     fn managed_advise(&mut self, address: u64, bytes: u64, advice: Advice) {
-        self.tell(|machine| machine.managed_advise(address, bytes, advice));
+        match self.paging {
+            Some(_) => self.advise_pages(address, bytes, advice),
+            None => self.tell(|machine| machine.managed_advise(address, bytes, advice)),
+        }
     }
 }

@@ -17,6 +17,8 @@ mod answers;
 mod device;
 mod hosted;
 mod machines;
+mod managed;
+mod managed_requests;
 mod memory;
 mod multicast;
 mod reports;
@@ -35,6 +37,7 @@ use lockstep_runtime::Device;
 use lockstep_runtime::device::KernelResult;
 use lockstep_units::{Duration, Time};
 use machines::Machines;
+use managed::Paging;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
@@ -57,6 +60,8 @@ pub struct Node {
     peers: BTreeSet<(u32, u32)>,
     /// Memory of the nodes of a cluster.
     hosted: Hosted,
+    /// Where managed pages are, if several GPUs page.
+    paging: Option<Paging>,
     /// Threads of the host that are inside a call, for GPUs that are built later.
     host: Inside,
     /// Addresses that name memory elsewhere, for what passes by kernels.
@@ -115,6 +120,7 @@ impl Node {
             shares: in_turn.into_iter().flatten().collect(),
             peers: BTreeSet::new(),
             hosted: Hosted::default(),
+            paging: Paging::new(description),
             host: Inside::new(),
             named: Aliases::default(),
             multicast: false,
@@ -148,5 +154,6 @@ impl Node {
         let machine = &mut self.machines[gpu as usize];
         machine.host_is_inside(&self.host);
         self.join_node(gpu);
+        self.join_paging(gpu);
     }
 }

@@ -112,9 +112,10 @@ impl Node {
         self.machines[0].lines()
     }
 
-    /// What happened to managed memory, in simulated time; nothing without it.
+    /// What happened to managed memory, in simulated time; nothing without it. Its tables have no place for
+    /// several GPUs, which tell in their statistics.
     pub fn managed_trace(&self) -> Option<ManagedTrace> {
-        self.machines[0].managed_trace()
+        self.machines.only()?.managed_trace()
     }
 
     /// What checks found.

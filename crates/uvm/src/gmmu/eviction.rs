@@ -1,14 +1,26 @@
 //! Frames, and what has to leave when they run short.
 
 use super::Gmmu;
-use crate::channel::{Migration, NO_TICKET};
+use crate::channel::{Migration, NO_CLAIM, NO_TICKET};
 use crate::evict::EvictionCandidates;
 use crate::log::Cause;
 
 impl Gmmu {
     /// Pages that wait to be brought.
     pub(super) fn queued(&self) -> u64 {
-        self.state.to_device.pages()
+        match &self.state.neighbours {
+            // What is claimed has its frames.
+            Some(neighbours) => neighbours.waiting.pages(),
+            None => self.state.to_device.pages(),
+        }
+    }
+
+    /// Whether something waits to be brought, and nothing else is under way that frees frames.
+    fn waits_for_frames(&self) -> bool {
+        match &self.state.neighbours {
+            Some(neighbours) => neighbours.claims.is_empty() && neighbours.waiting.len() > 0,
+            None => self.state.to_device.len() > 0,
+        }
     }
 
     /// Pages that are leaving or chosen to.
@@ -35,7 +47,7 @@ impl Gmmu {
             let stuck = self.state.to_host.busy.is_none()
                 && self.state.to_host.len() == 0
                 && self.state.to_device.busy.is_none()
-                && self.state.to_device.len() > 0;
+                && self.waits_for_frames();
             let victim = match self.choose(false) {
                 Some(victim) => Some(victim),
                 None if stuck => self.choose(true),
@@ -70,6 +82,7 @@ impl Gmmu {
                 cause: Cause::Eviction,
                 planned: now,
                 ticket: NO_TICKET,
+                claim: NO_CLAIM,
             });
             chosen = true;
         }

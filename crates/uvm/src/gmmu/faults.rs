@@ -22,8 +22,10 @@ impl Gmmu {
                 let first = tree.first;
                 self.cancel_eviction(first, index);
             }
-            self.translated(pending, now);
-            return;
+            if !pending.write || !self.surrender(pending.page, now) {
+                self.translated(pending, now);
+                return;
+            }
         }
         if let Some(until) = self.napping(pending.page, now) {
             let Pending { sm, page, .. } = pending;
@@ -31,7 +33,12 @@ impl Gmmu {
             self.at(until, Event::Found(pending));
             return;
         }
-        if self.is_used_remotely(pending, now) {
+        match self.used_elsewhere(pending) {
+            Some(Some(_)) => return self.remote_neighbour(pending, now),
+            Some(None) => return self.remote(pending, now),
+            None => {}
+        }
+        if !self.is_on_neighbour(pending.page) && self.is_used_remotely(pending, now) {
             self.remote(pending, now);
             return;
         }

@@ -8,13 +8,18 @@
 //! | `movement.rs` | transfers both ways, mapping and unmapping |
 //! | `eviction.rs` | frames and evictions |
 //! | `program.rs` | what programs ask for: prefetches, advice, the host's own accesses |
+//! | `neighbours.rs` | on a node with several GPUs: what is known of the others |
+//! | `claims.rs`, `recalls.rs` | there: pages that are claimed, and pages that others claim |
 //!
 //! Start reading at [`Gmmu::run`].
 
+mod claims;
 mod eviction;
 mod faults;
 mod movement;
+mod neighbours;
 mod program;
+mod recalls;
 mod service;
 mod walks;
 
@@ -34,6 +39,8 @@ use crate::tlb::{Scope, Tlb};
 use crate::walk::{PageWalk, WalkCache};
 use lockstep_units::Random;
 
+pub use neighbours::NeighbourLink;
+use neighbours::Neighbours;
 pub use program::Advice;
 
 /// Requests of SMs to the GMMU.
@@ -85,6 +92,8 @@ pub enum Output {
         page: u64,
         /// What the entry covers.
         size: PageSize,
+        /// Whether the page is not to be written without asking: others have copies.
+        read_only: bool,
     },
     /// To an SM: the access was made over the link.
     Remote {
@@ -195,6 +204,8 @@ enum Event {
     RemoteDone { sm: u32, page: u64 },
     /// The next part of a request of the program is ready to move.
     Program(u64),
+    /// Pages that others claim were kept for long enough.
+    Give,
 }
 
 /// A batch that is being served.
@@ -258,6 +269,8 @@ struct State {
     stats: GmmuStats,
     fault_log: Vec<FaultRecord>,
     migration_log: Vec<MigrationRecord>,
+    /// On a node with several GPUs, what concerns the others.
+    neighbours: Option<Box<Neighbours>>,
 }
 
 /// Records of each log that are kept; later ones are only counted.
@@ -319,6 +332,7 @@ impl Gmmu {
             stats: GmmuStats::default(),
             fault_log: Vec::new(),
             migration_log: Vec::new(),
+            neighbours: None,
         };
         Self {
             walk: PageWalk::new(&config.walk),
@@ -442,10 +456,13 @@ impl Gmmu {
                 Event::Left => self.left(now),
                 Event::RemoteDone { sm, page } => self.emit(now, Output::Remote { sm, page }),
                 Event::Program(ticket) => self.continue_program(ticket, now),
+                // What can be given is given below.
+                Event::Give => {}
             }
             if !self.state.waiting_for_mshr.is_empty() {
                 self.admit_waiting_faults(now);
             }
+            self.give_recalled(now);
             self.start_transfers(now);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Event, Gmmu, MOST_RECORDS, Output};
 use crate::PAGE;
-use crate::channel::{Migration, NO_TICKET};
+use crate::channel::{Migration, NO_CLAIM, NO_TICKET};
 use crate::log::{Cause, Direction, FaultRecord, MigrationRecord};
 use crate::page_set::PageSet;
 use crate::settings::Shootdown;
@@ -14,7 +14,8 @@ impl Gmmu {
         loop {
             let left = self.start_to_host(now);
             let came = self.start_to_device(now);
-            if !left && !came && !self.choose_victims(now) {
+            let claimed = self.start_claims(now);
+            if !left && !came && !claimed && !self.choose_victims(now) {
                 return;
             }
         }
@@ -39,16 +40,19 @@ impl Gmmu {
             state.to_device.pop();
             return true;
         };
-        let waits_for_itself = !(tree.leaving & migration.pages).is_empty();
-        if waits_for_itself || state.used + u64::from(pages) > frames {
-            state.starved.get_or_insert(now);
-            return false;
-        }
-        if let Some(since) = state.starved.take() {
-            state.stats.frame_wait.add(now - since);
+        // What was claimed has its frames already.
+        if migration.claim == NO_CLAIM {
+            let waits_for_itself = !(tree.leaving & migration.pages).is_empty();
+            if waits_for_itself || state.used + u64::from(pages) > frames {
+                state.starved.get_or_insert(now);
+                return false;
+            }
+            if let Some(since) = state.starved.take() {
+                state.stats.frame_wait.add(now - since);
+            }
+            state.used += u64::from(pages);
         }
         state.to_device.pop();
-        state.used += u64::from(pages);
         state
             .stats
             .channel_wait
@@ -80,7 +84,14 @@ impl Gmmu {
     }
 
     /// Says what a transfer writes into device memory or reads from it, as it gets along.
-    fn report_dma(&mut self, tree: u64, pages: PageSet, now: u64, time: u64, to_device: bool) {
+    pub(super) fn report_dma(
+        &mut self,
+        tree: u64,
+        pages: PageSet,
+        now: u64,
+        time: u64,
+        to_device: bool,
+    ) {
         let all = u64::from(pages.count());
         let mut before = 0;
         for (mut first, mut left) in pages.runs() {
@@ -115,14 +126,22 @@ impl Gmmu {
         if self.settings.shootdown_on_map {
             self.shoot_down(migration.tree, migration.pages, now);
         }
-        if migration.ticket != NO_TICKET {
-            self.part_done(migration.ticket, now);
+        match migration.claim {
+            NO_CLAIM => self.transfer_done(migration.ticket, now),
+            claim => self.claimed(claim, migration.pages, now),
+        }
+    }
+
+    /// A transfer to the device is complete, with all its parts.
+    pub(super) fn transfer_done(&mut self, ticket: u64, now: u64) {
+        if ticket != NO_TICKET {
+            self.part_done(ticket, now);
         } else if self.settings.is_batched() {
             self.batch_arrived(now);
         }
     }
 
-    fn map(&mut self, migration: &Migration, now: u64) {
+    pub(super) fn map(&mut self, migration: &Migration, now: u64) {
         let batched = self.settings.is_batched() && migration.cause != Cause::User;
         let (mut demand, mut prefetched, mut late) = (0, 0, 0);
         let Some(tree) = self.state.space.tree_mut(migration.tree) else {
@@ -254,6 +273,9 @@ impl Gmmu {
         stats.to_host_busy.add(time);
         self.state.to_host.busy = Some((migration, now));
         self.state.changes += 1;
+        if let Some(neighbours) = &mut self.state.neighbours {
+            neighbours.leaving(migration.tree, migration.pages);
+        }
         self.state.to_host.free_at = now + time;
         self.shoot_down(migration.tree, migration.pages, now);
         for (first, count) in migration.pages.runs() {
@@ -290,6 +312,9 @@ impl Gmmu {
             if migration.cause == Cause::Eviction {
                 tree.round_trips = tree.round_trips.saturating_add(1).min(31);
             }
+        }
+        if let Some(neighbours) = &mut state.neighbours {
+            neighbours.left(migration.tree, migration.pages);
         }
         if migration.cause == Cause::HostFault {
             self.note_thrashing(&migration, now);

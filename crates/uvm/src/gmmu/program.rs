@@ -4,7 +4,7 @@ use lockstep_units::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Event, FarFault, Gmmu, Output};
-use crate::channel::{Channel, Migration};
+use crate::channel::{Channel, Migration, NO_CLAIM};
 use crate::geometry::PAGE;
 use crate::log::Cause;
 use crate::page_set::PageSet;
@@ -12,9 +12,6 @@ use crate::prefetch::tree_driver::neighbours;
 use crate::split::{Split, split};
 use crate::tlb::Scope;
 use crate::tree::TakenBack;
-
-/// Allocations below this share 2 MiB with others, where small ones are packed.
-const SHARED_BELOW: u64 = 1 << 20;
 
 /// What a program says about its use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +22,8 @@ pub enum Advice {
     PreferredHost,
     /// Better on the device.
     PreferredDevice,
+    /// Better on another GPU of the node: while it is there, it is used over the link.
+    PreferredNeighbour(u32),
     /// Nowhere in particular.
     PreferredNone,
     /// The device is to reach it without faults, wherever it is.
@@ -59,11 +58,8 @@ enum What {
 impl Gmmu {
     /// Adds managed memory; its pages are on the host.
     pub fn map_memory(&mut self, address: u64, bytes: u64) {
-        if self.settings.config.packing && bytes < SHARED_BELOW {
-            self.state.space.map_shared(address, bytes);
-        } else {
-            self.state.space.map(address, bytes);
-        }
+        let packing = self.settings.config.packing;
+        self.state.space.add(address, bytes, packing);
         // The host has nothing of it yet.
         self.state.changes += u64::from(self.settings.config.first_touch == "zero-fill");
     }
@@ -93,7 +89,10 @@ impl Gmmu {
             if let Some((migration, _)) = &mut state.to_device.busy
                 && migration.tree == tree.first
             {
-                state.used -= u64::from(migration.pages.count()).min(state.used);
+                // Frames of a claim go with it.
+                if migration.claim == NO_CLAIM {
+                    state.used -= u64::from(migration.pages.count()).min(state.used);
+                }
                 migration.pages = PageSet::EMPTY;
             }
             if let Some((migration, _)) = &mut state.to_host.busy
@@ -101,6 +100,9 @@ impl Gmmu {
             {
                 migration.pages = PageSet::EMPTY;
             }
+        }
+        for tree in &trees {
+            self.forget_claims(tree.first, PageSet::range(0, tree.pages), now);
         }
         for tree in trees.iter().filter(|tree| !tree.device.is_empty()) {
             let (first, count) = (tree.first, tree.pages);
@@ -113,6 +115,7 @@ impl Gmmu {
 
     /// Forgets pages of a tree whose other pages stay.
     fn drop_pages(&mut self, first: u64, pages: PageSet, now: u64) {
+        self.forget_claims(first, pages, now);
         let state = &mut *self.state;
         let Some(tree) = state.space.tree_mut(first) else {
             return;
@@ -142,6 +145,7 @@ impl Gmmu {
     /// Gives up everything that is under way, because the kernels that wanted it are gone. Pages
     /// that were moving stay where they came from. Says which requests of the program that ends.
     pub fn abort(&mut self) -> Vec<u64> {
+        self.abort_claims();
         let state = &mut *self.state;
         state.events.clear();
         state.faults.clear();
@@ -176,9 +180,17 @@ impl Gmmu {
 
     /// Takes advice.
     pub fn advise(&mut self, address: u64, bytes: u64, advice: Advice) {
+        if self.state.neighbours.is_some() {
+            self.prefer(address, bytes, advice);
+        }
+        let several = self.state.neighbours.is_some();
         self.each_tree(address, bytes, |tree, pages| match advice {
             Advice::ReadMostly(true) => tree.duplicated |= pages,
             Advice::ReadMostly(false) => tree.duplicated -= pages,
+            // With neighbours a preferred place counts only while the page is there.
+            Advice::PreferredHost if several => {}
+            Advice::PreferredDevice | Advice::PreferredNone if several => {}
+            Advice::PreferredNeighbour(_) => {}
             Advice::PreferredHost | Advice::AccessedBy(true) => tree.remote |= pages,
             Advice::PreferredDevice | Advice::PreferredNone | Advice::AccessedBy(false) => {
                 tree.remote -= pages;
@@ -186,7 +198,7 @@ impl Gmmu {
         });
     }
 
-    fn each_tree(
+    pub(super) fn each_tree(
         &mut self,
         address: u64,
         bytes: u64,
@@ -403,6 +415,7 @@ impl Gmmu {
                 cause: Cause::User,
                 planned: now,
                 ticket,
+                claim: NO_CLAIM,
                 fill,
             };
             let moved = (wanted - fresh).runs();
@@ -449,6 +462,7 @@ impl Gmmu {
                 cause: Cause::HostFault,
                 planned: now,
                 ticket,
+                claim: NO_CLAIM,
                 fill: false,
             })
             .collect()
@@ -465,6 +479,7 @@ impl Gmmu {
                     cause: Cause::Flush,
                     planned: now,
                     ticket,
+                    claim: NO_CLAIM,
                 });
             }
         }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Batch, Event, FarFault, Gmmu, Pending, Sharer};
-use crate::channel::{Migration, NO_TICKET};
+use crate::channel::{Migration, NO_CLAIM, NO_TICKET};
 use crate::log::Cause;
 use crate::page_set::PageSet;
 use crate::prefetch::{self, Pages};
@@ -73,9 +73,14 @@ impl Gmmu {
 
     /// Lets a transfer to the device wait for its turn.
     pub(super) fn enqueue(&mut self, migration: Migration) {
-        let channel = &mut self.state.to_device;
+        let state = &mut *self.state;
+        let channel = match &mut state.neighbours {
+            // It has frames before it is claimed, and a claim before it moves.
+            Some(neighbours) => &mut neighbours.waiting,
+            None => &mut state.to_device,
+        };
         channel.push(migration);
-        self.state.stats.queue.see(channel.len() as u64);
+        state.stats.queue.see(channel.len() as u64);
     }
 
     /// Decides what to bring for some faults. Everything that is brought counts as incoming from
@@ -108,10 +113,12 @@ impl Gmmu {
             for index in (set & self.staged(first)).iter() {
                 self.cancel_eviction(first, index);
             }
+            let far = self.preferred_elsewhere(first);
             let Some(tree) = self.state.space.tree_mut(first) else {
                 continue;
             };
-            set = (set - (tree.remote - faulted)) - tree.device - tree.incoming;
+            let kept = tree.remote | far;
+            set = (set - (kept - faulted)) - tree.device - tree.incoming;
             let fresh = set & tree.untouched;
             tree.incoming |= set;
             tree.arrived = tree.arrived.max(now);
@@ -136,6 +143,7 @@ impl Gmmu {
                         },
                         planned: now,
                         ticket: NO_TICKET,
+                        claim: NO_CLAIM,
                         fill,
                     });
                 }

@@ -68,9 +68,13 @@ impl Gmmu {
         if !self.settings.config.promotion {
             return PageSize::Small;
         }
-        match self.state.space.find(page) {
+        let size = match self.state.space.find(page) {
             Some((tree, index)) => tree.mapping(index),
             None => PageSize::Small,
+        };
+        match &self.state.neighbours {
+            Some(neighbours) => neighbours.mapping(&self.state.space, page, size),
+            None => size,
         }
     }
 
@@ -111,6 +115,13 @@ impl Gmmu {
         if let Some(shared) = &mut self.state.shared {
             shared.insert(page, size, false, now);
         }
-        self.emit(now, Output::Translated { sm, page, size });
+        let read_only = self.is_read_only(page);
+        let translated = Output::Translated {
+            sm,
+            page,
+            size,
+            read_only,
+        };
+        self.emit(now, translated);
     }
 }

@@ -43,12 +43,27 @@ impl SmState {
                 translation.replay(page, warp_of, moment, outbox);
             }
             Message::ShootDown(scope) => translation.translator.shoot_down(scope),
-            Message::Translated { page, size } => {
-                translation.translator.fill(page, Some(size), now.cycle);
+            // A write has come to wait for it meanwhile: it asks anew.
+            Message::Translated {
+                page,
+                read_only: true,
+                ..
+            } if translation.translator.wants_write(page) => {
+                let transactions = &self.port.transactions;
+                let warp_of = |transaction| transactions.get(transaction).warp;
+                translation.replay(page, warp_of, moment, outbox);
+            }
+            Message::Translated {
+                page,
+                size,
+                read_only,
+            } => {
+                let translator = &mut translation.translator;
+                translator.fill(page, Some(size), read_only, now.cycle);
                 self.resume_page(model, page, false, now, outbox);
             }
             Message::Remote { page } => {
-                translation.translator.fill(page, None, now.cycle);
+                translation.translator.fill(page, None, false, now.cycle);
                 self.resume_page(model, page, true, now, outbox);
             }
             Message::Invalidate { first, count } => {
