@@ -1,15 +1,15 @@
 //! Asking the simulator.
 
+use crate::fair_mutex::FairMutex;
 use crate::managed::polling;
 use crate::process::lock;
 use crate::{managed, nvtx, process, report, spin, thread};
 use lockstep_protocol::{CuResult, Reply, Request, Response, UnsupportedManner};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
-use std::sync::Mutex;
 
 /// What has been reported as unsupported.
-static REPORTED: Mutex<BTreeSet<(String, UnsupportedManner)>> = Mutex::new(BTreeSet::new());
+static REPORTED: FairMutex<BTreeSet<(String, UnsupportedManner)>> = FairMutex::new(BTreeSet::new());
 
 /// Sends a request and waits for its answer. Output of kernels is written on the way.
 pub fn call(request: &Request) -> Result<Reply, CuResult> {

@@ -1,11 +1,11 @@
 //! Contexts: which exist, and which one a call is for.
 
 use crate::call::{ask, call, done};
+use crate::fair_mutex::FairMutex;
 use crate::process::{lock, process};
 use crate::{registry, streams, thread};
 use lockstep_protocol::{ContextHandle, CuResult, Request};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What is known of a context that lives.
@@ -30,7 +30,7 @@ struct Contexts {
     primary_flags: BTreeMap<usize, u32>,
 }
 
-static CONTEXTS: Mutex<Contexts> = Mutex::new(Contexts {
+static CONTEXTS: FairMutex<Contexts> = FairMutex::new(Contexts {
     alive: BTreeMap::new(),
     primaries: BTreeMap::new(),
     primary_flags: BTreeMap::new(),

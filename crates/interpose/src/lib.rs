@@ -23,6 +23,7 @@ mod boundary;
 mod call;
 mod context;
 mod entries;
+mod fair_mutex;
 mod fresh;
 mod graph;
 mod heap;

@@ -1,5 +1,6 @@
 //! What belongs to the process: the simulator's welcome and the devices that are visible.
 
+use crate::fair_mutex::{FairGuard, FairMutex};
 use crate::managed::polling;
 use crate::{fresh, hook, report, thread, watch};
 use lockstep_protocol::placement::{self, PlacementError};
@@ -9,8 +10,8 @@ use lockstep_protocol::{
     SOCKET_VARIABLE, Welcome, doorbell, layout, uuid_text,
 };
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The simulator, as this process knows it.
 pub struct Process {
@@ -31,14 +32,14 @@ pub struct Device {
 /// Counts requests that are on their way, for the simulator to wait for.
 static DOORBELL: OnceLock<&AtomicU64> = OnceLock::new();
 static PROCESS: OnceLock<Process> = OnceLock::new();
-static CONNECTING: Mutex<()> = Mutex::new(());
+static CONNECTING: FairMutex<()> = FairMutex::new(());
 static FORKED: AtomicBool = AtomicBool::new(false);
 static SAID_NO_SOCKET: AtomicBool = AtomicBool::new(false);
 static SAID_UNREACHABLE: AtomicBool = AtomicBool::new(false);
 
-/// Locks a mutex whether or not a panic was once caught while it was held.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks a mutex, in the order of those who ask.
+pub fn lock<T>(mutex: &FairMutex<T>) -> FairGuard<'_, T> {
+    mutex.lock()
 }
 
 /// Whether this is the child of a process that used CUDA; threads of ours did not come along.

@@ -6,6 +6,7 @@
 //! the address of their host stub, or, once they are in a module, by a function.
 
 use crate::call::{ask, call_with_message, done, unexpected};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::process::lock;
 use crate::types::Address;
@@ -15,14 +16,14 @@ use lockstep_protocol::{
     Reply, Request,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// A kernel in a context.
 pub struct Function {
     /// What the simulator says of it; attributes change.
-    pub info: Mutex<FunctionInfo>,
+    pub info: FairMutex<FunctionInfo>,
     /// `CUfunc_cache`.
-    pub cache_preference: Mutex<u32>,
+    pub cache_preference: FairMutex<u32>,
     /// Its module.
     pub module: ModuleHandle,
     /// Its context.
@@ -67,7 +68,7 @@ struct Registry {
     modules: BTreeMap<ModuleHandle, ContextHandle>,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+static REGISTRY: FairMutex<Registry> = FairMutex::new(Registry {
     next: 1,
     libraries: BTreeMap::new(),
     kernels: BTreeMap::new(),
@@ -372,8 +373,8 @@ impl Registry {
         }
         let handle = info.handle;
         let function = Arc::new(Function {
-            info: Mutex::new(*info),
-            cache_preference: Mutex::new(0),
+            info: FairMutex::new(*info),
+            cache_preference: FairMutex::new(0),
             module,
             context,
         });

@@ -1,6 +1,7 @@
 //! Streams: what a handle means, and whose context it brings along.
 
 use crate::call::{ask, done};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::options;
 use crate::process::lock;
@@ -10,7 +11,6 @@ use lockstep_protocol::{
     ContextHandle, CuResult, Request, StreamHandle, StreamName, clamp_priority,
 };
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// Which default stream a null handle means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Stream {
     pub priority: i32,
 }
 
-static STREAMS: Mutex<BTreeMap<StreamHandle, Stream>> = Mutex::new(BTreeMap::new());
+static STREAMS: FairMutex<BTreeMap<StreamHandle, Stream>> = FairMutex::new(BTreeMap::new());
 
 /// Where work goes: a context and a stream of it.
 #[derive(Clone, Copy)]

@@ -3,6 +3,7 @@
 //! Its bytes are in one place of the window. At every address that the program mapped it to, the pages
 //! of that place are mapped too, so that whatever is copied past the simulator finds them.
 
+use crate::fair_mutex::FairMutex;
 use crate::fresh;
 use crate::process::lock;
 use crate::types::Address;
@@ -10,10 +11,9 @@ use lockstep_protocol::CuResult;
 use lockstep_protocol::layout::WINDOW_BASE;
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
-use std::sync::Mutex;
 
 /// Addresses that show pages of another place, and how many bytes of it.
-static VIEWS: Mutex<BTreeMap<Address, usize>> = Mutex::new(BTreeMap::new());
+static VIEWS: FairMutex<BTreeMap<Address, usize>> = FairMutex::new(BTreeMap::new());
 
 /// Shows `bytes` of a place at an address of the window.
 pub fn show(address: Address, bytes: usize, place: Address) -> Result<(), CuResult> {

@@ -8,6 +8,7 @@ use super::copy::Side;
 use super::memory::{Extent3, allocate, free};
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::context::{current, current_for_runtime};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::options;
 use crate::process::lock;
@@ -15,7 +16,6 @@ use crate::types::{Address, In, Out};
 use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, TextureLevel, TextureShape};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// Rows begin at multiples of this.
 const PITCH: usize = 512;
@@ -46,7 +46,7 @@ struct Arrays {
     mipmapped: BTreeMap<u64, Vec<u64>>,
 }
 
-static ARRAYS: Mutex<Arrays> = Mutex::new(Arrays {
+static ARRAYS: FairMutex<Arrays> = FairMutex::new(Arrays {
     next: 1,
     arrays: BTreeMap::new(),
     mipmapped: BTreeMap::new(),

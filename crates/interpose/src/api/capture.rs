@@ -3,6 +3,7 @@
 use super::graph::{EdgeData, check_edges, listed};
 use crate::boundary::{driver, runtime};
 use crate::context::{current, current_for_runtime};
+use crate::fair_mutex::FairMutex;
 use crate::graph::capture::{self, Information};
 use crate::graph::model::{decode_graph, graph_handle, node_handle};
 use crate::process::lock;
@@ -11,7 +12,6 @@ use crate::thread;
 use crate::types::{Address, In, Out};
 use lockstep_protocol::CuResult;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 fn exchange(mode: Out<i32>) -> Result<(), CuResult> {
     let wanted = mode.current()?;
@@ -35,7 +35,7 @@ fn status(target: Target, answer: Out<i32>) -> Result<(), CuResult> {
 /// Where a list of nodes goes that the program only reads: one place a capture, which stays
 /// until the same capture is asked about again.
 fn keep(identity: u64, nodes: &[u64]) -> Address {
-    static KEPT: Mutex<BTreeMap<u64, Box<[Address]>>> = Mutex::new(BTreeMap::new());
+    static KEPT: FairMutex<BTreeMap<u64, Box<[Address]>>> = FairMutex::new(BTreeMap::new());
     let list: Box<[Address]> = nodes.iter().map(|node| node_handle(*node)).collect();
     let place = list.as_ptr() as Address;
     lock(&KEPT).insert(identity, list);

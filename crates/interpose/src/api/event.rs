@@ -4,6 +4,7 @@ use super::{ipc, pool};
 use crate::boundary::{driver, runtime};
 use crate::call::{ask, call, done, unexpected};
 use crate::context::{current, current_for_runtime};
+use crate::fair_mutex::FairMutex;
 use crate::graph::capture;
 use crate::graph::model::NodeWork;
 use crate::opaque::{self, Kind};
@@ -14,7 +15,6 @@ use crate::types::{Address, Out};
 use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, EventHandle, Reply, Request};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 
 /// `cudaEventDisableTiming`.
 const DISABLE_TIMING: u32 = 2;
@@ -22,7 +22,7 @@ const DISABLE_TIMING: u32 = 2;
 const INTERPROCESS: u32 = 4;
 
 /// Events that note no time.
-static UNTIMED: Mutex<BTreeSet<Address>> = Mutex::new(BTreeSet::new());
+static UNTIMED: FairMutex<BTreeSet<Address>> = FairMutex::new(BTreeSet::new());
 
 /// Whether an event notes the time.
 pub fn has_timing(event: Address) -> bool {

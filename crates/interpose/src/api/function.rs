@@ -4,6 +4,7 @@ use super::launch::find_for_runtime;
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::done;
 use crate::context::{check_initialized, current, current_for_runtime, retain_primary};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::options;
 use crate::process::{device, lock};
@@ -13,7 +14,7 @@ use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, FunctionAttributes, ParameterSlot, Request};
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 fn get(function: &Function, number: u32) -> Result<i32, CuResult> {
     let value = lock(&function.info).attributes.get(number);
@@ -74,7 +75,7 @@ pub fn handle_of(function: &Function) -> Address {
 
 /// A name as C wants it. Programs keep the pointer, so each name is made once and stays.
 fn name_pointer(name: &str) -> Result<Address, CuResult> {
-    static NAMES: Mutex<BTreeMap<String, CString>> = Mutex::new(BTreeMap::new());
+    static NAMES: FairMutex<BTreeMap<String, CString>> = FairMutex::new(BTreeMap::new());
     let mut names = lock(&NAMES);
     if let Some(text) = names.get(name) {
         return Ok(text.as_ptr() as Address);

@@ -6,14 +6,15 @@
 use super::memory::{allocate_anyhow, free};
 use crate::boundary::{driver, runtime};
 use crate::context::{check_initialized, current_for_runtime};
+use crate::fair_mutex::FairMutex;
 use crate::process::{device, lock};
 use crate::types::{Address, Out};
 use lockstep_protocol::{ContextHandle, CuResult};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// Addresses with their sizes and contexts.
-static MEMORY: Mutex<BTreeMap<Address, (usize, ContextHandle)>> = Mutex::new(BTreeMap::new());
+static MEMORY: FairMutex<BTreeMap<Address, (usize, ContextHandle)>> =
+    FairMutex::new(BTreeMap::new());
 
 /// Allocates memory for a node.
 pub fn create(context: ContextHandle, bytes: usize) -> Result<Address, CuResult> {

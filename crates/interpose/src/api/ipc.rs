@@ -7,12 +7,12 @@ use super::memory::pointer_info;
 use crate::boundary::{driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime, find};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::process::{device, lock};
 use crate::types::{Address, Out};
 use lockstep_protocol::{ContextHandle, CuResult, PointerInfo, PointerKind, Request};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 
 /// `cudaIpcMemHandle_t`, `cudaIpcEventHandle_t`: 64 bytes of ours.
 #[repr(C)]
@@ -33,12 +33,12 @@ const EVENT: u64 = u64::from_le_bytes(*b"lkst evt");
 const LAZY_PEER_ACCESS: u32 = 1;
 
 /// Memory of others that this process has opened, with counts.
-static OPENED: Mutex<BTreeMap<Address, u32>> = Mutex::new(BTreeMap::new());
+static OPENED: FairMutex<BTreeMap<Address, u32>> = FairMutex::new(BTreeMap::new());
 /// Events of this process that others may open.
-static EVENTS: Mutex<BTreeSet<Address>> = Mutex::new(BTreeSet::new());
+static EVENTS: FairMutex<BTreeSet<Address>> = FairMutex::new(BTreeSet::new());
 
 /// Events of others that this process has opened.
-static OPENED_EVENTS: Mutex<BTreeSet<Address>> = Mutex::new(BTreeSet::new());
+static OPENED_EVENTS: FairMutex<BTreeSet<Address>> = FairMutex::new(BTreeSet::new());
 
 /// Gives up an event of another process; true if it was one.
 pub fn close_event(event: Address) -> bool {

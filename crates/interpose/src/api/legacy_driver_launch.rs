@@ -3,13 +3,13 @@
 use super::launch::{Arguments, Extras, launch};
 use crate::boundary::driver;
 use crate::context::current;
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use crate::registry;
 use crate::streams::{Defaults, target};
 use crate::types::{Address, Dim3, In};
 use lockstep_protocol::CuResult;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// No kernel takes more.
 const MAXIMUM_PARAMETERS: usize = 4096;
@@ -22,7 +22,7 @@ struct Setting {
     parameters: Vec<u8>,
 }
 
-static SETTINGS: Mutex<BTreeMap<Address, Setting>> = Mutex::new(BTreeMap::new());
+static SETTINGS: FairMutex<BTreeMap<Address, Setting>> = FairMutex::new(BTreeMap::new());
 
 fn change(function: Address, body: impl FnOnce(&mut Setting)) -> Result<(), CuResult> {
     registry::function(function, current()?)?;

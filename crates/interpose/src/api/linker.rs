@@ -6,6 +6,7 @@
 use super::module::Logs;
 use crate::boundary::driver;
 use crate::context::current;
+use crate::fair_mutex::FairMutex;
 use crate::image;
 use crate::opaque::{self, Kind};
 use crate::process::lock;
@@ -13,7 +14,6 @@ use crate::registry;
 use crate::types::{Address, In, Out, Text};
 use lockstep_protocol::{CuResult, ModuleImage, UnsupportedManner};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 #[derive(Default)]
 struct Link {
@@ -23,7 +23,7 @@ struct Link {
     logs: Logs,
 }
 
-static LINKS: Mutex<(u64, BTreeMap<u64, Link>)> = Mutex::new((1, BTreeMap::new()));
+static LINKS: FairMutex<(u64, BTreeMap<u64, Link>)> = FairMutex::new((1, BTreeMap::new()));
 
 fn create(count: u32, options: In<u32>, values: In<Address>) -> Result<Address, CuResult> {
     let logs = Logs::of_options(count, options, values)?;

@@ -3,12 +3,12 @@
 use super::managed::{of_location, prefetch};
 use crate::boundary::{driver, runtime};
 use crate::context::{check_initialized, current, current_for_runtime, visible_device};
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use crate::streams::{Target, target};
 use crate::types::{Address, In, Location, Out};
 use lockstep_protocol::{CuResult, MemoryLocation};
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// `cudaCpuDeviceId`.
 const HOST: i32 = -1;
@@ -24,7 +24,7 @@ struct Given {
     location: MemoryLocation,
 }
 
-static GIVEN: Mutex<Vec<Given>> = Mutex::new(Vec::new());
+static GIVEN: FairMutex<Vec<Given>> = FairMutex::new(Vec::new());
 
 /// Notes an advice (or, as 0, a prefetch) that was accepted.
 pub fn note(address: Address, bytes: usize, advice: u32, location: MemoryLocation) {

@@ -8,6 +8,7 @@ use super::pool_account::Account;
 use super::virtual_memory::Access;
 use crate::boundary::{driver, runtime};
 use crate::context::{check_initialized, current, current_for_runtime, find};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::options;
 use crate::process::{device, lock};
@@ -16,7 +17,6 @@ use crate::types::{Address, In, Location, Out};
 use lockstep_protocol::CuResult;
 use lockstep_protocol::options::Group;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// Default pools have the numbers below this, one a device.
 const FIRST_CREATED: u64 = 1 << 16;
@@ -44,7 +44,7 @@ struct Pools {
     allocations: BTreeMap<Address, (u64, u64)>,
 }
 
-static POOLS: Mutex<Pools> = Mutex::new(Pools {
+static POOLS: FairMutex<Pools> = FairMutex::new(Pools {
     next: FIRST_CREATED,
     pools: BTreeMap::new(),
     current: BTreeMap::new(),

@@ -9,6 +9,7 @@ use super::register_pages::{PAGE, Run, can_move};
 use crate::boundary::{driver, runtime};
 use crate::call::note;
 use crate::context::{current, current_for_runtime};
+use crate::fair_mutex::FairMutex;
 use crate::options;
 use crate::process::lock;
 use crate::types::Address;
@@ -17,7 +18,6 @@ use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, UnsupportedManner};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Mutex;
 
 /// What the program registered.
 struct Registered {
@@ -27,7 +27,7 @@ struct Registered {
     runs: BTreeMap<Address, (Run, usize)>,
 }
 
-static REGISTERED: Mutex<Registered> = Mutex::new(Registered {
+static REGISTERED: FairMutex<Registered> = FairMutex::new(Registered {
     ranges: BTreeMap::new(),
     runs: BTreeMap::new(),
 });

@@ -3,6 +3,7 @@
 use super::launch_attribute::{
     DOMAIN, DOMAIN_MAP, PRIORITY, Value, WINDOW, check_domains, check_window,
 };
+use crate::fair_mutex::FairMutex;
 use crate::options;
 use crate::process::lock;
 use crate::streams::{self, created};
@@ -10,13 +11,12 @@ use crate::types::{Address, In, Out};
 use lockstep_protocol::CuResult;
 use lockstep_protocol::options::Group;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// `cudaLaunchAttributeSynchronizationPolicy`.
 const POLICY: u32 = 3;
 
 /// What programs set, by stream and attribute.
-static ATTRIBUTES: Mutex<BTreeMap<(Address, u32), Value>> = Mutex::new(BTreeMap::new());
+static ATTRIBUTES: FairMutex<BTreeMap<(Address, u32), Value>> = FairMutex::new(BTreeMap::new());
 
 /// Forgets the attributes of a stream that is gone.
 pub fn forget(stream: Address) {

@@ -10,6 +10,7 @@ use super::texture_format::{
 use crate::boundary::{RuntimeError, driver, runtime};
 use crate::call::done;
 use crate::context::{current, current_for_runtime};
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use crate::types::{Address, In, Out};
 use lockstep_protocol::{
@@ -17,7 +18,6 @@ use lockstep_protocol::{
     TextureShape,
 };
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// Addresses of linear and pitched textures are multiples of this.
 const ALIGNMENT: usize = 512;
@@ -38,7 +38,7 @@ struct Made {
     view: Option<View>,
 }
 
-static OBJECTS: Mutex<BTreeMap<u64, Made>> = Mutex::new(BTreeMap::new());
+static OBJECTS: FairMutex<BTreeMap<u64, Made>> = FairMutex::new(BTreeMap::new());
 
 fn texel_format(format: Format) -> Result<TexelFormat, CuResult> {
     format.bytes()?;

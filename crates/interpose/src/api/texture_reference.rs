@@ -9,13 +9,13 @@ use super::texture_format::{Resource, TextureReference};
 use crate::boundary::{RuntimeError, guarded, runtime};
 use crate::call::ask;
 use crate::context::current_for_runtime;
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::process::lock;
 use crate::registry;
 use crate::types::{Address, In, Out, Text};
 use lockstep_protocol::{ContextHandle, Request};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// A reference that the program registered.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ struct Registered {
 }
 
 /// By the address of the variable on the host.
-static REFERENCES: Mutex<BTreeMap<Address, Registered>> = Mutex::new(BTreeMap::new());
+static REFERENCES: FairMutex<BTreeMap<Address, Registered>> = FairMutex::new(BTreeMap::new());
 
 /// Forgets the references of a library that is being unloaded.
 pub fn forget(library: u64) {

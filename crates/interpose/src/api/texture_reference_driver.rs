@@ -8,12 +8,12 @@ use super::texture_format::{DriverTexture, Resource};
 use crate::boundary::driver;
 use crate::call::ask;
 use crate::context::current;
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::process::lock;
 use crate::types::{Address, In, Out, Text};
 use lockstep_protocol::{ContextHandle, CuResult, ModuleHandle, Request};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 /// What is known of a reference.
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ struct References {
     numbers: BTreeMap<(ModuleHandle, String), u64>,
 }
 
-static REFERENCES: Mutex<References> = Mutex::new(References {
+static REFERENCES: FairMutex<References> = FairMutex::new(References {
     known: Vec::new(),
     numbers: BTreeMap::new(),
 });

@@ -3,13 +3,13 @@
 use crate::boundary::driver;
 use crate::call::done;
 use crate::context::current;
+use crate::fair_mutex::FairMutex;
 use crate::graph::capture;
 use crate::graph::model::NodeWork;
 use crate::process::lock;
 use crate::streams::{Target, target};
 use crate::types::{Address, In};
 use lockstep_protocol::{CuResult, Request, ValueAction, ValueWork};
-use std::sync::Mutex;
 
 /// `CUstreamBatchMemOpParams`: operation, address, value, flags.
 #[repr(C)]
@@ -84,7 +84,7 @@ pub fn operations(list: In<Operation>, count: u32) -> Result<Vec<ValueWork>, CuR
 
 /// A batch in the program's words, at a place that stays until the next call.
 pub fn restored(values: &[ValueWork]) -> (In<Operation>, u32) {
-    static LAST: Mutex<Vec<Operation>> = Mutex::new(Vec::new());
+    static LAST: FairMutex<Vec<Operation>> = FairMutex::new(Vec::new());
     let mut last = lock(&LAST);
     *last = values
         .iter()

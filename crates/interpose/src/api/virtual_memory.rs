@@ -3,6 +3,7 @@
 use crate::boundary::driver;
 use crate::call::{ask, done};
 use crate::context::{check_initialized, current};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::options;
 use crate::process::{device, lock};
@@ -11,7 +12,6 @@ use crate::views;
 use lockstep_protocol::options::Group;
 use lockstep_protocol::{ContextHandle, CuResult, MemoryAccess, PhysicalHandle, Request};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 
 /// Sizes and addresses are multiples of this.
 pub const GRANULARITY: usize = 2 << 20;
@@ -72,7 +72,7 @@ struct Mapping {
     access: BTreeMap<i32, u32>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State {
+static STATE: FairMutex<State> = FairMutex::new(State {
     physicals: BTreeMap::new(),
     mappings: BTreeMap::new(),
 });

@@ -4,13 +4,13 @@
 //! it. Each stream in a capture knows the nodes that its next one follows.
 
 use super::model::{NodeWork, graphs};
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use crate::streams::{self, Target};
 use crate::thread;
 use crate::types::Address;
 use lockstep_protocol::{CuResult, StreamName};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// `cudaStreamCaptureStatus`.
@@ -47,7 +47,7 @@ struct Captures {
     events: BTreeMap<Address, (u64, Vec<u64>)>,
 }
 
-static CAPTURES: Mutex<Captures> = Mutex::new(Captures {
+static CAPTURES: FairMutex<Captures> = FairMutex::new(Captures {
     next: 1,
     captures: BTreeMap::new(),
     streams: BTreeMap::new(),

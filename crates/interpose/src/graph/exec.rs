@@ -8,6 +8,7 @@ use super::capture;
 use super::model::{CopyNode, Graphs, HostNode, NodeWork, graphs};
 use crate::api::{self, Side};
 use crate::call::{ask, done};
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::process::lock;
 use crate::streams::Target;
@@ -17,7 +18,6 @@ use lockstep_protocol::{
     Launch, LaunchConfig, Request, Rows, StreamName,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
 
 /// `cudaGraphInstantiateFlagUseNodePriority`: kernels have the priorities of their nodes, not that of
 /// the stream that the graph is launched in.
@@ -56,7 +56,7 @@ struct Execs {
     execs: BTreeMap<u64, Exec>,
 }
 
-static EXECS: Mutex<Execs> = Mutex::new(Execs {
+static EXECS: FairMutex<Execs> = FairMutex::new(Execs {
     next: 1,
     execs: BTreeMap::new(),
 });

@@ -2,6 +2,7 @@
 
 use crate::api::Side;
 use crate::api::{Extras, Parameters3};
+use crate::fair_mutex::{FairGuard, FairMutex};
 use crate::opaque::{self, Kind};
 use crate::process::lock;
 use crate::registry::Function;
@@ -9,7 +10,7 @@ use crate::types::{Address, Dim3, HostFunction};
 use lockstep_protocol::{CuResult, Extent, ValueWork};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// Work of a node.
 #[derive(Clone)]
@@ -162,14 +163,14 @@ pub struct Graphs {
     pub owners: BTreeMap<u64, u64>,
 }
 
-static GRAPHS: Mutex<Graphs> = Mutex::new(Graphs {
+static GRAPHS: FairMutex<Graphs> = FairMutex::new(Graphs {
     next: 1,
     graphs: BTreeMap::new(),
     owners: BTreeMap::new(),
 });
 
 /// All graphs of the process.
-pub fn graphs() -> MutexGuard<'static, Graphs> {
+pub fn graphs() -> FairGuard<'static, Graphs> {
     lock(&GRAPHS)
 }
 

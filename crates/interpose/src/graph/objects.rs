@@ -1,12 +1,12 @@
 //! User objects: something of the program's that graphs keep alive.
 
+use crate::fair_mutex::FairMutex;
 use crate::opaque::{self, Kind};
 use crate::process::lock;
 use crate::types::{Address, HostFunction};
 use lockstep_protocol::CuResult;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::sync::Mutex;
 
 struct Object {
     data: *mut c_void,
@@ -17,7 +17,7 @@ struct Object {
 // SAFETY: the pointer is only handed to the program's own destructor.
 unsafe impl Send for Object {}
 
-static OBJECTS: Mutex<(u64, BTreeMap<u64, Object>)> = Mutex::new((1, BTreeMap::new()));
+static OBJECTS: FairMutex<(u64, BTreeMap<u64, Object>)> = FairMutex::new((1, BTreeMap::new()));
 
 /// Makes one with some references.
 pub fn create(

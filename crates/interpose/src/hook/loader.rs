@@ -7,12 +7,13 @@
 //! the object register its kernels before `dlopen` returns.
 
 use super::patch;
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 /// Why new objects are not announced, if they are not. It is said when the program turns
 /// out to use CUDA, not to every shell that inherits the preload.
@@ -40,7 +41,7 @@ struct Debug {
 const CONSISTENT: i32 = 0;
 
 /// Objects that were looked at, by base and dynamic section.
-static SEEN: Mutex<BTreeSet<(usize, usize)>> = Mutex::new(BTreeSet::new());
+static SEEN: FairMutex<BTreeSet<(usize, usize)>> = FairMutex::new(BTreeSet::new());
 
 fn debug() -> Option<&'static Debug> {
     // SAFETY: a look-up by a constant name.

@@ -21,18 +21,19 @@ mod protection;
 mod running;
 pub mod wrappers;
 
+use crate::fair_mutex::FairMutex;
 use crate::process::{self, lock};
 use crate::report;
 use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::pages::{PAGE, PageRanges};
 use lockstep_protocol::{ClientConnection, HostAccessMeans, Reply, Request};
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 /// Chooses the means, for tests: `kernel`, `protection` or `none`.
 const VARIABLE: &str = "LOCKSTEP_HOST_FAULTS";
 
 /// Pages that the program may not touch now.
-static CLOSED: Mutex<PageRanges> = Mutex::new(PageRanges::new());
+static CLOSED: FairMutex<PageRanges> = FairMutex::new(PageRanges::new());
 /// What stops accesses, once something must.
 static MEANS: OnceLock<Means> = OnceLock::new();
 

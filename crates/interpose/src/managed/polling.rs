@@ -13,13 +13,13 @@
 
 use super::running::Looker;
 use super::{Access, MEANS, Means, connect, start};
+use crate::fair_mutex::FairMutex;
 use crate::process::{self, lock};
 use crate::report;
 use lockstep_protocol::layout::{Region, region_of};
 use lockstep_protocol::pages::PAGE;
 use lockstep_protocol::{ClientConnection, Reply, Request};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ static CALLERS: AtomicU64 = AtomicU64::new(0);
 /// Whether kernels can reach memory that the program can.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
-static WATCH: Mutex<Watch> = Mutex::new(Watch {
+static WATCH: FairMutex<Watch> = FairMutex::new(Watch {
     calls: 0,
     armed: false,
     ranges: Vec::new(),

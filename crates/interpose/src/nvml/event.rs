@@ -3,10 +3,10 @@
 
 use super::boundary::{NvmlError, nvml};
 use super::library::Handle;
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use crate::types::Out;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// A set of events (`nvmlEventSet_t`).
@@ -30,7 +30,7 @@ struct Sets {
     alive: BTreeSet<Set>,
 }
 
-static SETS: Mutex<Sets> = Mutex::new(Sets {
+static SETS: FairMutex<Sets> = FairMutex::new(Sets {
     last: 0x4556_0000_0000,
     alive: BTreeSet::new(),
 });

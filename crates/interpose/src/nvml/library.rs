@@ -1,13 +1,14 @@
 //! The library while it is initialised: the devices, and a connection over which it looks.
 
 use super::boundary::NvmlError;
+use crate::fair_mutex::FairMutex;
 use crate::process::{self, lock};
 use crate::report;
 use lockstep_protocol::{
     ClientConnection, DeviceDescription, DeviceState, Reply, Request, Welcome,
 };
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 /// A handle of a device (`nvmlDevice_t`), which programs only hand back.
 pub type Handle = usize;
@@ -22,7 +23,7 @@ pub struct Library {
     /// The simulator's ordinal of the first device.
     first: u32,
     devices: Vec<DeviceDescription>,
-    connection: Mutex<Connection>,
+    connection: FairMutex<Connection>,
 }
 
 struct Connection {
@@ -47,7 +48,7 @@ struct Initialised {
     times: u32,
 }
 
-static LIBRARY: Mutex<Option<Initialised>> = Mutex::new(None);
+static LIBRARY: FairMutex<Option<Initialised>> = FairMutex::new(None);
 static SAID_UNREACHABLE: AtomicBool = AtomicBool::new(false);
 
 /// `nvmlInit`: every call but the first only counts.
@@ -104,7 +105,7 @@ impl Library {
             cuda_version: welcome.driver_version,
             first: welcome.first_device,
             devices: welcome.devices,
-            connection: Mutex::new(connection),
+            connection: FairMutex::new(connection),
         })
     }
 

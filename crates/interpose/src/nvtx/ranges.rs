@@ -5,14 +5,14 @@
 //! forgotten, since no launch was within.
 
 use crate::call::call;
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use crate::thread;
 use lockstep_protocol::{RangeName, RangeStep, Reply, Request};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Ranges of the process that nobody was told of.
-static KEPT: Mutex<Vec<RangeStep>> = Mutex::new(Vec::new());
+static KEPT: FairMutex<Vec<RangeStep>> = FairMutex::new(Vec::new());
 /// Whether there are some.
 static KEEPS: AtomicBool = AtomicBool::new(false);
 /// The number of the last range of the process.

@@ -1,9 +1,9 @@
 //! Names of ranges, domains and registered strings.
 
 use super::abi::Attributes;
+use crate::fair_mutex::FairMutex;
 use crate::process::lock;
 use crate::types::{In, Text};
-use std::sync::Mutex;
 
 /// Letters of a name that are kept.
 const LONGEST: usize = 1024;
@@ -14,7 +14,7 @@ const WIDE: i32 = 2;
 const REGISTERED: i32 = 3;
 
 /// Names of domains and strings; a handle is the place of its name here, from 1.
-static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static NAMES: FairMutex<Vec<String>> = FairMutex::new(Vec::new());
 
 /// A zero-terminated string.
 #[repr(transparent)]
