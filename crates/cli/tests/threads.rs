@@ -9,6 +9,7 @@ use std::time::Duration;
 use support::runs::assert_one;
 use support::{Folder, build_cuda, wait_until};
 
+const LIBRARY: &str = include_str!("sources/threads_share_library.cu");
 const MEET: &str = include_str!("sources/threads_meet.cu");
 
 /// The command of a run on two GPUs with so many threads.
@@ -70,4 +71,22 @@ fn who_connects_from_outside_the_run_is_told_of() {
             .contains("somebody outside the run has one (a TCP socket that listens at 127.0.0.1:"),
         "{depends}"
     );
+}
+
+#[test]
+fn threads_that_wait_for_a_lock_of_the_library_call_in_one_order() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, LIBRARY, &["-arch=sm_90", "-std=c++17"]) {
+        return;
+    }
+    let said: Vec<String> = ["1", "2", "4", "1"]
+        .iter()
+        .map(|threads| {
+            let said = folder.run_program(&["--threads", threads], &["./program"]);
+            assert_eq!(said.code, Some(0), "{said:?}");
+            folder.digest();
+            said.out
+        })
+        .collect();
+    assert_one(&said);
 }
