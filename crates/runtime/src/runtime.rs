@@ -229,7 +229,7 @@ impl<D: Device> Runtime<D> {
             let neighbours = self.device.neighbours(gpu);
             let mut description = crate::describe(self.gpu(gpu), gpu, neighbours);
             if let Some(topology) = self.timeline.links() {
-                crate::describe_links(&mut description, &self.config, topology, gpu);
+                crate::describe_links(&mut description, self.gpu(gpu), topology, gpu);
             }
             description
         };

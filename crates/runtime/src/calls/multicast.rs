@@ -47,7 +47,7 @@ impl<D: Device> Runtime<D> {
     /// Refuses GPUs that no multicast object can have.
     fn check_multicast(&self, device: u32) -> CallResult<()> {
         let links = self.timeline.links();
-        if links.is_some_and(|topology| supports_multicast(&self.config, topology, device)) {
+        if links.is_some_and(|topology| supports_multicast(self.gpu(device), topology, device)) {
             return Ok(());
         }
         fail(
