@@ -256,6 +256,19 @@ fn what_needs_one_process_is_refused() {
     );
 }
 
+#[test]
+fn managed_memory_of_several_gpus_is_refused_where_ranks_would_page_it_differently() {
+    let folder = Folder::new();
+    if !build_cuda(&folder, PROGRAM, &["-arch=sm_90"]) {
+        return;
+    }
+    let options = ["--gpus", "2", "--ranks", "2"];
+    let said = run(&folder, "refused", &options, "managed");
+    let warnings = summary(&folder, "refused")["warnings"].to_string();
+    assert!(!said.out.contains("PASS"), "{said:?}");
+    assert!(warnings.contains("run it with --ranks 1"), "{warnings}");
+}
+
 /// A run of three ranks that does not end, once it simulates.
 fn endless(folder: &Folder) -> Child {
     let words = "run --ranks 3 --threads 1 --out out -- ./program endless";

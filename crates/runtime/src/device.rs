@@ -268,9 +268,9 @@ pub trait Device {
         false
     }
 
-    /// Whether they have no places although kernels take their time: the program is told.
-    fn managed_is_everywhere(&self) -> bool {
-        false
+    /// Why there can be no managed memory, in a sentence.
+    fn refuses_managed(&self) -> Option<&'static str> {
+        None
     }
 
     /// Managed memory is there; its pages are on the host, or nowhere until somebody touches them.

@@ -214,9 +214,9 @@ impl Description {
         self.gpus.saturating_mul(self.nodes)
     }
 
-    /// Whether managed pages move between GPUs, where there are several. Ranks do not tell each other of them.
+    /// Whether managed pages move between GPUs, where there are several.
     pub fn pages_between_gpus(&self) -> bool {
-        self.mode == Mode::Timing && self.ranks.is_none()
+        self.mode == Mode::Timing
     }
 
     /// The GPUs of the node that a GPU is on.

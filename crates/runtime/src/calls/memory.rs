@@ -158,17 +158,16 @@ impl<D: Device> Runtime<D> {
         flags: u32,
     ) -> CallResult<Reply> {
         let device = self.context(context)?.device;
+        if kind == PointerKind::Managed
+            && let Some(sentence) = self.device.refuses_managed()
+        {
+            self.warn(sentence.into());
+            return fail(CuResult::NOT_SUPPORTED, sentence);
+        }
         self.spend(self.config.host.allocate);
         let allocation = self.memory.allocate(kind, context, device, bytes, flags)?;
         self.device.map(device, allocation.info.base, bytes);
         if kind == PointerKind::Managed {
-            if self.device.gpus() > 1 && self.device.managed_is_everywhere() {
-                self.warn(
-                    "managed memory is not paged between several GPUs that several processes \
-                     simulate: every page counts as being everywhere, and nothing migrates"
-                        .into(),
-                );
-            }
             self.device.managed_map(allocation.info.base, bytes);
             if self.is_unseen(self.context(context)?.process) {
                 self.device.managed_populated(allocation.info.base, bytes);

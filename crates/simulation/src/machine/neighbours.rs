@@ -22,11 +22,6 @@ impl Machine {
         self.gpu.has_managed_done()
     }
 
-    /// Whether kernels take their time.
-    pub fn takes_time(&self) -> bool {
-        self.options.mode == lockstep_gpu::Mode::Timing
-    }
-
     /// Another GPU has pages, or has them no longer.
     pub fn managed_placed(&mut self, placed: &Placed) {
         self.gpu.managed_placed(placed);

@@ -203,8 +203,11 @@ impl Device for Node {
         self.look(Kind::Paged, Device::managed_is_paged)
     }
 
-    fn managed_is_everywhere(&self) -> bool {
-        self.paging.is_none() && self.machines.count() > 1 && self.machines[0].takes_time()
+    fn refuses_managed(&self) -> Option<&'static str> {
+        let between_ranks = self.ranks.is_some() && self.paging.is_some();
+        between_ranks.then_some(
+            "--ranks: managed memory of several GPUs, whose pages ranks do not tell each other of; run it with --ranks 1",
+        )
     }
 
     fn managed_map(&mut self, address: u64, bytes: u64) {
