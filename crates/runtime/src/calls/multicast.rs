@@ -251,11 +251,7 @@ impl<D: Device> Runtime<D> {
         let held = multicast.holders.iter().copied();
         let users: Vec<ContextHandle> = users.chain(bound).chain(held).collect();
         multicast.holders.insert(context);
-        for user in users {
-            if let Some(owner) = self.contexts.get(&user) {
-                self.sharing.note(client.process, owner.process);
-            }
-        }
+        self.note_sharing(client, &users);
         Ok(Reply::Done)
     }
 

@@ -120,12 +120,17 @@ impl<D: Device> Runtime<D> {
         let users = physical.mappings.values().map(|mapping| mapping.context);
         let users: Vec<ContextHandle> = users.chain(physical.holders.iter().copied()).collect();
         physical.holders.insert(context);
+        self.note_sharing(client, &users);
+        Ok(Reply::Done)
+    }
+
+    /// A process has memory in common with those whose contexts use it.
+    pub(super) fn note_sharing(&mut self, client: Client, users: &[ContextHandle]) {
         for user in users {
-            if let Some(owner) = self.contexts.get(&user) {
+            if let Some(owner) = self.contexts.get(user) {
                 self.sharing.note(client.process, owner.process);
             }
         }
-        Ok(Reply::Done)
     }
 
     pub(super) fn physical_release(
