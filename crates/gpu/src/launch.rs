@@ -84,15 +84,7 @@ impl LaunchContext {
             let mut banks =
                 kernel.launch_constants(&launch.module, &identity, &launch.arguments, &read);
             for (bank, offset, bytes) in &launch.constants {
-                let bank = usize::from(*bank);
-                if banks.banks.len() <= bank {
-                    banks.banks.resize(bank + 1, Vec::new());
-                }
-                let end = *offset as usize + bytes.len();
-                if banks.banks[bank].len() < end {
-                    banks.banks[bank].resize(end, 0);
-                }
-                banks.banks[bank][*offset as usize..end].copy_from_slice(bytes);
+                banks.write(*bank, *offset, bytes);
             }
             banks
         });

@@ -32,7 +32,23 @@ impl ConstantBanks {
     }
 }
 
+/// Bytes of the widest read of a bank: its last one may begin where only one byte is left.
+const WIDEST_READ: usize = 16;
+
 impl ConstantBanks {
+    /// Puts bytes into a bank, which grows to whole reads of any width.
+    pub fn write(&mut self, bank: u8, offset: u32, bytes: &[u8]) {
+        let (bank, start) = (usize::from(bank), offset as usize);
+        if self.banks.len() <= bank {
+            self.banks.resize(bank + 1, Vec::new());
+        }
+        let (bank, end) = (&mut self.banks[bank], start + bytes.len());
+        if bank.len() < end {
+            bank.resize(end.next_multiple_of(WIDEST_READ), 0);
+        }
+        bank[start..end].copy_from_slice(bytes);
+    }
+
     /// So many bytes from an offset on, if the bank has them all.
     #[must_use]
     #[inline]

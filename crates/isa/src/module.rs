@@ -169,7 +169,8 @@ pub struct Kernel {
     pub constants: Vec<ConstantBank>,
     /// Where the driver's own words are in bank 0.
     pub bank0: Bank0Layout,
-    /// Words that the module puts into bank 0, by their offsets: indices of texture references.
+    /// Words that the module puts into bank 0, by their offsets: indices of texture references, and the address
+    /// of the bank of `__constant__` variables in global memory.
     pub bank0_words: Vec<(u32, u32)>,
 }
 
@@ -235,19 +236,12 @@ impl Kernel {
         read: &dyn Fn(u64, &mut [u8]),
     ) -> ConstantBanks {
         let mut banks = ConstantBanks::default();
-        let mut set = |bank: u8, bytes: Vec<u8>| {
-            let bank = usize::from(bank);
-            if banks.banks.len() <= bank {
-                banks.banks.resize(bank + 1, Vec::new());
-            }
-            banks.banks[bank] = bytes;
-        };
         for bank in module.constants.iter().chain(&self.constants) {
             let mut bytes = bank.bytes.clone();
             if let Some(address) = bank.backing {
                 read(address, &mut bytes);
             }
-            set(bank.bank, bytes);
+            banks.write(bank.bank, 0, &bytes);
         }
         let end = (self.parameter_base + self.parameter_bytes.max(arguments.len() as u32)) as usize;
         let words = self
@@ -290,7 +284,7 @@ impl Kernel {
         for (offset, value) in &self.bank0_words {
             word(Some(*offset), 0, *value);
         }
-        set(0, bank0);
+        banks.write(0, 0, &bank0);
         banks
     }
 }

@@ -31,7 +31,9 @@ pub use device::Device;
 pub use faults::MetFault;
 pub use heap::Heap;
 pub use memory::SYSTEM_SPACE;
-pub use module::{FrontendChoice, LoadOptions, Loader, ModuleSource, lay_out};
+pub use module::{
+    ConstantRange, FrontendChoice, LoadOptions, Loader, ModuleSource, constant_banks, lay_out,
+};
 pub use record::{Entry, Piece, RecordError, RecordReader, RecordWriter, pieces};
 pub use runtime::{Client, LaunchSummary, Runtime, UnsupportedCall};
 

@@ -63,8 +63,8 @@ pub struct LoadedModule {
     pub globals: BTreeMap<String, GlobalInfo>,
     /// Texture references by name: their indices among the textures of the context.
     pub textures: Vec<(String, u32)>,
-    /// Constant variables: bank, offset, address, bytes.
-    pub constants: Vec<(u8, u32, u64, u64)>,
+    /// Its constant banks.
+    pub constants: Vec<ConstantRange>,
     /// Allocations that hold the variables.
     pub allocations: Vec<u64>,
 }
@@ -86,8 +86,32 @@ pub struct Function {
     pub launched: bool,
 }
 
+/// Where a constant bank begins in global memory: a multiple of this many bytes.
+const BANK_ALIGNMENT: u64 = 256;
+
+/// A constant bank of a module: bank number, offset in the bank, address in global memory, bytes.
+pub type ConstantRange = (u8, u32, u64, u64);
+
+/// The constant banks that a module's variables lie in, whole, each with the address of its first byte.
+#[must_use]
+pub fn constant_banks(globals: &[Global], addresses: &[u64]) -> Vec<ConstantRange> {
+    let mut banks: Vec<ConstantRange> = Vec::new();
+    for (global, address) in globals.iter().zip(addresses) {
+        let GlobalKind::Constant { bank, offset } = global.kind else {
+            continue;
+        };
+        let end = u64::from(offset) + global.size;
+        match banks.iter_mut().find(|(number, ..)| *number == bank) {
+            Some((.., bytes)) => *bytes = end.max(*bytes),
+            None => banks.push((bank, 0, address - u64::from(offset), end)),
+        }
+    }
+    banks
+}
+
 /// Where variables go within one allocation a kind: offsets in the order of `globals`, and the
-/// size of the device and of the managed block.
+/// size of the device and of the managed block. Constant variables lie behind those of the device, as their
+/// bank has them: code adds offsets in the bank to the address of the bank.
 pub fn lay_out(globals: &[Global]) -> CallResult<(Vec<u64>, u64, u64)> {
     let too_large = || {
         failure(
@@ -98,11 +122,6 @@ pub fn lay_out(globals: &[Global]) -> CallResult<(Vec<u64>, u64, u64)> {
     let (mut device, mut managed) = (0u64, 0u64);
     let mut offsets = Vec::with_capacity(globals.len());
     for global in globals {
-        let end = if global.kind == GlobalKind::Managed {
-            &mut managed
-        } else {
-            &mut device
-        };
         let alignment = global.alignment.clamp(1, 1 << 20);
         if !alignment.is_power_of_two() {
             return Err(failure(
@@ -113,11 +132,30 @@ pub fn lay_out(globals: &[Global]) -> CallResult<(Vec<u64>, u64, u64)> {
                 ),
             ));
         }
+        let end = match global.kind {
+            GlobalKind::Constant { offset, .. } => {
+                offsets.push(u64::from(offset));
+                continue;
+            }
+            GlobalKind::Managed => &mut managed,
+            GlobalKind::Device | GlobalKind::Texture => &mut device,
+        };
         let start = end
             .checked_next_multiple_of(alignment)
             .ok_or_else(too_large)?;
         *end = start.checked_add(global.size).ok_or_else(too_large)?;
         offsets.push(start);
+    }
+    for (bank, _, _, bytes) in constant_banks(globals, &offsets) {
+        let start = device
+            .checked_next_multiple_of(BANK_ALIGNMENT)
+            .ok_or_else(too_large)?;
+        device = start.checked_add(bytes).ok_or_else(too_large)?;
+        for (global, offset) in globals.iter().zip(&mut offsets) {
+            if matches!(global.kind, GlobalKind::Constant { bank: of, .. } if of == bank) {
+                *offset += start;
+            }
+        }
     }
     Ok((offsets, device, managed))
 }

@@ -13,7 +13,7 @@ use super::{
     cubin::{Cubin, Symbol},
     error::Error,
     grid_barrier,
-    kernel::MOST_CONSTANT,
+    kernel::{self, MOST_CONSTANT},
     lines,
     relocated::Relocated,
     source_lines::name_lines,
@@ -26,6 +26,9 @@ const FUNCTION: u8 = 2;
 const TEXTURE: u8 = 10;
 const KERNEL_MARK: u8 = 0x10;
 const MANAGED_MARK: u8 = 0x04;
+/// The constant bank of `__constant__` variables, and its section.
+const USER_BANK: u8 = 3;
+const USER_BANK_SECTION: &str = ".nv.constant3";
 
 /// Instructions from which on several threads look for unknown ones.
 const PARALLEL: usize = 1 << 16;
@@ -86,6 +89,7 @@ impl Image {
                 global_symbols.push(index);
             }
         }
+        globals.extend(whole_bank(&cubin));
         Ok(Self {
             cubin,
             architecture,
@@ -166,6 +170,13 @@ impl Image {
         self.add_constants(&relocated, &mut module)?;
         self.add_initial(&relocated, addresses, &mut module);
         self.add_functions(&code, &layout, &relocated, &mut module)?;
+        if let Some(address) = self.user_bank_address(addresses) {
+            let word = kernel::user_bank_word(self.architecture);
+            for kernel in &mut module.kernels {
+                let words = [(word, address as u32), (word + 4, (address >> 32) as u32)];
+                kernel.bank0_words.extend(words);
+            }
+        }
         module.functions.sort();
         module.sections.sort_unstable();
         module.code = Code::of_words(Arc::new(code));
@@ -320,8 +331,25 @@ impl Image {
             .ok_or_else(unresolved)
     }
 
+    /// Address of the bank of `__constant__` variables in global memory, if there is one.
+    fn user_bank_address(&self, addresses: &[u64]) -> Option<u64> {
+        let mut globals = self.globals.iter().zip(addresses);
+        globals.find_map(|(global, address)| match global.kind {
+            GlobalKind::Constant { offset, .. } => Some(address - u64::from(offset)),
+            _ => None,
+        })
+    }
+
     /// Initial bytes of the variables.
     fn add_initial(&self, relocated: &Relocated<'_>, addresses: &[u64], module: &mut Module) {
+        let mut sections = self.cubin.sections.iter();
+        let user_bank = sections.position(|section| section.name == USER_BANK_SECTION);
+        if let Some((section, address)) = user_bank.zip(self.user_bank_address(addresses)) {
+            let bytes = relocated.bytes(section).to_vec();
+            if !bytes.is_empty() {
+                module.initial.push((address, bytes));
+            }
+        }
         for (index, address) in self.global_symbols.iter().zip(addresses) {
             let symbol = &self.cubin.symbols[*index];
             let Some(section) = symbol.section else {
@@ -359,6 +387,22 @@ impl Image {
     }
 }
 
+/// The bank of `__constant__` variables, from its first byte on and without a name: it may hold more than symbols
+/// say, and code adds offsets in the bank to its address.
+fn whole_bank(cubin: &Cubin) -> Option<Global> {
+    let mut sections = cubin.sections.iter();
+    let section = sections.find(|section| section.name == USER_BANK_SECTION)?;
+    Some(Global {
+        name: String::new(),
+        size: section.size,
+        alignment: section.alignment.max(16),
+        kind: GlobalKind::Constant {
+            bank: USER_BANK,
+            offset: 0,
+        },
+    })
+}
+
 /// A symbol that is a variable, as a global.
 fn variable(cubin: &Cubin, symbol: &Symbol) -> Result<Option<Global>, Error> {
     if symbol.kind == TEXTURE {
@@ -373,9 +417,9 @@ fn variable(cubin: &Cubin, symbol: &Symbol) -> Result<Option<Global>, Error> {
         return Ok(None);
     };
     let section = &cubin.sections[section];
-    let kind = if section.name == ".nv.constant3" {
+    let kind = if section.name == USER_BANK_SECTION {
         GlobalKind::Constant {
-            bank: 3,
+            bank: USER_BANK,
             offset: symbol.value as u32,
         }
     } else if !section.name.starts_with(".nv.global") {

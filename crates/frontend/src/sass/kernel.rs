@@ -215,6 +215,16 @@ fn read_kernel_attributes(bytes: &[u8], kernel: &mut Kernel) {
     kernel.parameters = parameters.into_values().collect();
 }
 
+/// Where bank 0 has the address that the bank of `__constant__` variables has in global memory: code adds offsets
+/// in the bank to it where it needs an address.
+pub(super) fn user_bank_word(architecture: Architecture) -> u32 {
+    if architecture >= Architecture::Sm90 {
+        0xd0
+    } else {
+        0x50
+    }
+}
+
 /// Where the driver's words are, by architecture.
 fn bank0(architecture: Architecture) -> Bank0Layout {
     let hopper = architecture >= Architecture::Sm90;

@@ -33,8 +33,13 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
         } => {
             let first = execute.trailing_zeros() as usize;
             let mask = lanes.raw(instruction.sources[0].operand, 0).0[first % LANES];
-            let apart = mask & lanes.convergence.live() & !lanes.active != 0;
-            let taken = if apart != if_converged { execute } else { 0 };
+            let apart = mask & lanes.convergence.live() & !execute != 0;
+            // Lanes that the guard leaves out are apart from the others, and all go where those go.
+            let taken = match (apart, if_converged) {
+                (true, false) => lanes.active,
+                (false, true) => execute,
+                _ => 0,
+            };
             lanes.convergence.branch(taken, target);
         }
         Flow::Call { target } => {

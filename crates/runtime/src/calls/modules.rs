@@ -1,7 +1,7 @@
 //! Modules, kernels and variables.
 
 use crate::device::Device;
-use crate::module::{Function, LoadedModule, lay_out};
+use crate::module::{Function, LoadedModule, constant_banks, lay_out};
 use crate::{CallResult, Runtime, fail, failure};
 use lockstep_config::occupancy::{BlockShape, SmLimits, most_clusters};
 use lockstep_isa::module::GlobalKind;
@@ -86,17 +86,15 @@ impl<D: Device> Runtime<D> {
             code: Arc::new(code),
             globals: BTreeMap::new(),
             textures,
-            constants: Vec::new(),
+            constants: constant_banks(&globals, &addresses),
             allocations,
         };
         for (global, address) in globals.into_iter().zip(addresses) {
-            if global.kind == GlobalKind::Texture {
+            // A whole constant bank has no name.
+            if global.kind == GlobalKind::Texture || global.name.is_empty() {
                 continue;
             }
             let managed = global.kind == GlobalKind::Managed;
-            if let GlobalKind::Constant { bank, offset } = global.kind {
-                loaded.constants.push((bank, offset, address, global.size));
-            }
             loaded.globals.insert(
                 global.name,
                 GlobalInfo {

@@ -25,7 +25,7 @@ use lockstep_gpu::{
 use lockstep_isa::Module;
 use lockstep_isa::module::{GlobalKind, Kernel, Parameter};
 use lockstep_protocol::{LaunchConfig, layout, window};
-use lockstep_runtime::{Heap, lay_out};
+use lockstep_runtime::{ConstantRange, Heap, constant_banks, lay_out};
 use lockstep_stats::Table;
 use lockstep_units::Time;
 use std::collections::BTreeMap;
@@ -98,8 +98,8 @@ pub struct EmbeddedGpu {
 /// A module with its variables.
 struct LoadedModule {
     code: Arc<Module>,
-    /// Constant variables: bank, offset, address, bytes.
-    constants: Vec<(u8, u32, u64, u64)>,
+    /// Its constant banks.
+    constants: Vec<ConstantRange>,
 }
 
 /// What takes addresses.
@@ -185,13 +185,8 @@ impl EmbeddedGpu {
                 "its kernels launch kernels, which needs CUDA's runtime".into(),
             ));
         }
-        let constants = globals.iter().zip(&addresses);
-        let constants = constants.filter_map(|(global, address)| match global.kind {
-            GlobalKind::Constant { bank, offset } => Some((bank, offset, *address, global.size)),
-            _ => None,
-        });
         Ok(LoadedModule {
-            constants: constants.collect(),
+            constants: constant_banks(&globals, &addresses),
             code: Arc::new(code),
         })
     }
