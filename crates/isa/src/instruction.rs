@@ -445,6 +445,21 @@ pub struct Control {
     pub threshold: Option<CounterThreshold>,
 }
 
+impl Control {
+    /// Whether the compiler said nothing: no stall, no counter, no wait. Code that `ptxas` 13.3 does not optimise
+    /// is like this for sm_90, and hardware waits for each instruction by itself; in optimised code an `ERRBAR` is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let empty = Self {
+            yields: true,
+            write_counter: 7,
+            read_counter: 7,
+            ..Self::default()
+        };
+        *self == empty
+    }
+}
+
 /// A counter that may stay above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterThreshold {

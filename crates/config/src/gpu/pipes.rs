@@ -3,6 +3,14 @@
 use lockstep_units::Cycles;
 use serde::{Deserialize, Serialize};
 
+fn unscheduled() -> Cycles {
+    Cycles(33)
+}
+
+fn unscheduled_result() -> Cycles {
+    Cycles(30)
+}
+
 /// From issue to the issue of a dependent instruction; the names are those of the classes in
 /// `lockstep_isa`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -17,6 +25,13 @@ pub struct LatencyConfig {
     /// For how long an integer multiplication with a result of 64 bits holds up its warp, if the
     /// compiler's stall count is less.
     pub wide_multiply_stall: Cycles,
+    /// For how long an instruction whose control bits are all empty holds up its warp: code of `ptxas -O0` for
+    /// sm_90 says nothing, and hardware waits by itself.
+    #[serde(default = "unscheduled")]
+    pub unscheduled: Cycles,
+    /// The same from its result on, if it has no fixed latency.
+    #[serde(default = "unscheduled_result")]
+    pub unscheduled_result: Cycles,
     /// Double precision.
     pub double: Cycles,
     /// Pairs of half precision.

@@ -27,6 +27,7 @@ use crate::message::{ClusterAction, ClusterLane, ClusterRequest, Message};
 
 /// What lanes that wait for their cluster wait for.
 const CLUSTER_BARRIER: u32 = BARRIERS as u32;
+const _: () = assert!(CLUSTER_BARRIER == lockstep_isa::convergence::LAST_WARP_BARRIER);
 
 /// The phase of a block that has ended: it has arrived at all of them.
 const ENDED: u32 = u32::MAX;

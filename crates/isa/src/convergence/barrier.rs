@@ -2,6 +2,7 @@
 
 use super::Convergence;
 use super::path::{DivergentPath, PathState, defer, take_out};
+use super::sync::LAST_WARP_BARRIER;
 use crate::warp_register::Mask;
 
 impl Convergence {
@@ -223,10 +224,15 @@ impl Convergence {
             }
             return false;
         }
-        // Lanes that wait for each other within the warp come nowhere, unless something outside lets others go on.
-        let outside = |path: &DivergentPath| matches!(path.state, PathState::External(_));
+        // Lanes that wait for each other within the warp come nowhere, unless something outside lets others go on. A
+        // barrier of the block or cluster does not: it waits for the whole warp, and so for lanes that are here.
+        let outside = |path: &DivergentPath| matches!(path.state, PathState::External(tag) if tag > LAST_WARP_BARRIER);
         let coming = if self.paths.iter().any(outside) {
-            !self.lanes_at_barriers()
+            self.lanes_where(|path| match path.state {
+                PathState::Barrier(_) => false,
+                PathState::External(_) => outside(path),
+                _ => true,
+            })
         } else {
             0
         };

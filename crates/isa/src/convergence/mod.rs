@@ -45,6 +45,7 @@ use crate::warp_register::{LANES, Mask};
 
 pub use path::{DivergentPath, PathState};
 use schedule::full_branch_budget;
+pub use sync::LAST_WARP_BARRIER;
 
 /// Instructions that hardware issues once more without an effect; they count all the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

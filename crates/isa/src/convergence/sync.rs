@@ -4,6 +4,10 @@ use super::Convergence;
 use super::path::{DivergentPath, PathState};
 use crate::warp_register::{LANES, Mask, lanes_of};
 
+/// Tags of [`Convergence::suspend`] up to this one are barriers that wait for whole warps: those of the block, and
+/// behind them that of the cluster.
+pub const LAST_WARP_BARRIER: u32 = 16;
+
 impl Convergence {
     /// Waits until all live lanes of `mask` wait for the same lanes, here or elsewhere; then they go on,
     /// together where they are at one instruction. Active lanes outside the mask go on by themselves.

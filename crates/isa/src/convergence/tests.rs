@@ -371,6 +371,29 @@ fn lanes_that_were_deferred_before_go_first_when_their_next_barrier_is_complete(
     );
 }
 
+/// Recursion does this: a lane leaves all its calls with lanes of an inner one, and stands at `__syncthreads()`.
+#[test]
+fn lanes_at_a_barrier_do_not_wait_for_those_at_a_barrier_of_the_block() {
+    let mut warp = native(0xf);
+    warp.branch(0x1, 9); // lane 0 first
+    warp.suspend(0);
+    warp.set_barrier(0, 0xf); // 1: as a return from a call does
+    warp.converge_wait(0); // 2
+    assert_eq!((warp.pc(), warp.active()), (1, 0xe), "once more");
+    warp.converge_wait(0);
+    assert_eq!((warp.pc(), warp.active()), (2, 0xe));
+}
+
+#[test]
+fn lanes_at_a_barrier_wait_for_those_that_something_outside_lets_go_on() {
+    let mut warp = native(0xf);
+    warp.converge_set(0); // 0
+    warp.branch(0x1, 9); // 1: lane 0 first
+    warp.suspend(LAST_WARP_BARRIER + 1);
+    warp.converge_wait(0); // 2
+    assert_eq!(warp.active(), 0);
+}
+
 #[test]
 fn warp_syncs_at_two_places_wait_for_each_other() {
     let mut warp = native(0xf);

@@ -216,6 +216,8 @@ const OUT_OF_REACH: &[(&str, &str)] = &[
         "allocations here lie far from each other",
     ),
     ("sm.latency.wide-multiply-stall", "PTX has no stall counts"),
+    ("sm.latency.unscheduled", "PTX has no control bits"),
+    ("sm.latency.unscheduled-result", "PTX has no control bits"),
     (
         "sm.latency.divergent-path-switch",
         "PTX has no convergence barriers",

@@ -100,6 +100,8 @@ pub struct IssueInfo {
     pub native: bool,
     /// Cycles before the warp may issue again.
     pub stall: u8,
+    /// Cycles from its result or the last read of its operands until its counters say so.
+    pub after_result: u8,
     /// Counter raised now and lowered at write-back.
     pub write_counter: u8,
     /// Counter raised now and lowered when operands are read.
@@ -215,8 +217,10 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
     let control = scheduling.control.unwrap_or_default();
     let kind = kind(instruction);
     let (pipe, interval) = pipe(instruction, p);
+    let unscheduled = is_unscheduled(instruction, before);
     // A stall of one with the wish to yield keeps the warp away for the next cycle too.
     let stall = match (control.stall, control.yields) {
+        _ if unscheduled => p.sub_core.unscheduled_stall as u8,
         // Products of 64 bits hold up their warp.
         (stall, _) if is_wide_product(scheduling) => {
             stall.max(p.sub_core.wide_multiply_stall as u8)
@@ -225,12 +229,13 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
         (1, true) => 2,
         (stall, _) => stall,
     };
-    IssueInfo {
+    let mut info = IssueInfo {
         kind,
         pipe,
         interval,
         native: scheduling.control.is_some(),
         stall,
+        after_result: 0,
         write_counter: if scheduling.control.is_some() {
             control.write_counter
         } else {
@@ -252,6 +257,53 @@ fn info(instruction: &Instruction, before: Option<&Instruction>, p: &SmParameter
             if operation.action == Action::CopyToShared),
         constant: constant(instruction, p),
         indexed_constant: scheduling.indexed_constant.is_some() && p.front_end.constant_lines > 0,
+    };
+    if unscheduled {
+        wait_for_everything(&mut info, instruction, p);
+    }
+    info
+}
+
+/// Whether control bits say nothing, here and before: a single one does so in scheduled code too.
+fn is_unscheduled(instruction: &Instruction, before: Option<&Instruction>) -> bool {
+    let empty = |instruction: &Instruction| {
+        let control = instruction.scheduling.control;
+        control.is_some_and(|control| control.is_empty())
+    };
+    empty(instruction) && before.is_none_or(empty)
+}
+
+/// Counters that stand for what hardware waits for by itself: results, and operands of memory instructions.
+/// `DEPBAR` names others.
+const OWN_RESULT: u8 = 5;
+const OWN_OPERANDS: u8 = 4;
+/// The counter of groups of copies, which `DEPBAR` names.
+const COPIES: u8 = 0;
+
+/// Unscheduled code: each instruction waits until the one before has read and written its registers.
+fn wait_for_everything(info: &mut IssueInfo, instruction: &Instruction, p: &SmParameters) {
+    info.wait_mask = 1 << OWN_RESULT | 1 << OWN_OPERANDS;
+    match info.kind {
+        Kind::CloseCopies => info.write_counter = COPIES,
+        Kind::CommitBulk => info.read_counter = COPIES,
+        Kind::Await { .. } => {}
+        _ => {
+            let predicates = instruction.predicate_destinations;
+            if instruction.destination.is_some()
+                || instruction.uniform_destination.is_some()
+                || predicates != [PredicateRegister::True; 2]
+            {
+                info.write_counter = OWN_RESULT;
+            }
+            if matches!(info.kind, Kind::Memory | Kind::Exchange) {
+                info.read_counter = OWN_OPERANDS;
+            }
+            let variable = matches!(info.kind, Kind::Memory | Kind::Exchange)
+                || matches!(info.pipe, Pipe::Transcendental | Pipe::Miscellaneous);
+            if variable {
+                info.after_result = p.sub_core.unscheduled_result as u8;
+            }
+        }
     }
 }
 

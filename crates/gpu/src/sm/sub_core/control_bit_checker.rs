@@ -17,6 +17,8 @@ use crate::sm::front_end::hazards::{Hazard, Span};
 
 /// Counters of a warp that control bits name.
 const COUNTERS: usize = 6;
+/// Cycles that hardware lets pass before an instruction without control bits, more than any fixed latency.
+const UNSCHEDULED: u64 = 33;
 /// Stands for "no instruction yet".
 const NOBODY: u32 = u32::MAX;
 
@@ -112,6 +114,11 @@ impl ControlBitChecker {
         let Some(control) = instruction.scheduling.control else {
             return;
         };
+        if control.is_empty() {
+            // Hardware waits for what has no control bits.
+            self.done = self.raised;
+            self.time += UNSCHEDULED;
+        }
         self.wait(&control);
         self.reads(File::Register, hazard.reads, execute, tell);
         self.reads(File::Predicate, hazard.predicate_reads, active, tell);

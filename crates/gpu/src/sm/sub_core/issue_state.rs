@@ -146,7 +146,7 @@ impl IssueState {
         };
         if info.native {
             if group == NO_GROUP {
-                scoreboard.lower(info.write_counter, cycle);
+                scoreboard.lower(info.write_counter, cycle + u64::from(info.after_result));
             }
         } else {
             for register in registers(issue_table.hazard(pc).writes) {

@@ -32,6 +32,10 @@ pub struct SubCoreParameters {
     pub multiply_interval: u64,
     /// Cycles for which an integer multiplication with a result of 64 bits holds up its warp.
     pub wide_multiply_stall: u64,
+    /// Cycles for which an instruction without control bits holds up its warp.
+    pub unscheduled_stall: u64,
+    /// The same after its result, if it has no fixed latency.
+    pub unscheduled_result: u64,
     /// Whether the multiply-add unit has two halves of which one multiplies integers.
     pub split_multiply: bool,
     /// Cycles that population counts occupy their unit.
@@ -80,6 +84,8 @@ impl SubCoreParameters {
             indirect_latency: latency.indirect_branch.0,
             multiply_interval: interval.integer_multiply.0.max(1),
             wide_multiply_stall: latency.wide_multiply_stall.0.min(15),
+            unscheduled_stall: latency.unscheduled.0.min(255),
+            unscheduled_result: latency.unscheduled_result.0.min(255),
             split_multiply: interval.fma.0 == 1 && interval.integer_multiply.0 > 1,
             population_interval: interval.popc.0.max(1),
             tensor_short_interval: interval.tensor_short.0.max(1),

@@ -83,10 +83,14 @@ impl Timing {
                     scoreboard.copy(committed);
                     scoreboard.close_copies(info.read_counter, now.cycle);
                 }
-                _ => scoreboard.raise(info.write_counter, cost.ready, cost.long),
+                _ => {
+                    let until = cost.ready.saturating_add(u64::from(info.after_result));
+                    scoreboard.raise(info.write_counter, until, cost.long);
+                }
             }
             if info.kind != Kind::CommitBulk {
-                scoreboard.raise(info.read_counter, cost.operands, false);
+                let until = cost.operands + u64::from(info.after_result);
+                scoreboard.raise(info.read_counter, until, false);
             }
         } else if let Some(launch) = state.blocks.launch_of(issued.block as u8) {
             let predicate = if info.free {
