@@ -1,0 +1,1 @@
+"""Random CUDA programs whose results are the same wherever they run."""
