@@ -125,6 +125,13 @@ def image(source, way, arch, out):
     return made
 
 
+def manifest(text, arch):
+    """The lines of a manifest without the kernels that need a later architecture."""
+    number = int(re.sub(r"\D", "", arch))
+    needs = [re.search(r" arch (\d+)", line) for line in text.splitlines()]
+    return "".join(line + "\n" for line, need in zip(text.splitlines(), needs) if not need or int(need[1]) <= number)
+
+
 def compile_all(folder, way, arch, out, jobs=1):
     """The images made, by source, and the reasons of those that were not."""
     out.mkdir(parents=True, exist_ok=True)
@@ -132,7 +139,7 @@ def compile_all(folder, way, arch, out, jobs=1):
 
     def one(source):
         made = image(source, WAYS[way], arch, out)
-        shutil.copyfile(source.with_suffix(".txt"), out / (source.stem + ".txt"))
+        (out / (source.stem + ".txt")).write_text(manifest(source.with_suffix(".txt").read_text(), arch))
         return made
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

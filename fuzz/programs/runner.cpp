@@ -168,19 +168,21 @@ class Child {
         load_result = image.empty() ? CUDA_ERROR_FILE_NOT_FOUND : driver.load(&module, image.c_str());
         if (load_result != CUDA_SUCCESS)
             module = nullptr;
+        else
+            load_result = fill_symbols(program);
         return load_result;
     }
 
-    // Every kernel starts with the same module variables, whatever ran before it.
     CUresult fill_symbols(const Program &program) {
-        for (const Symbol &symbol : program.symbols) {
+        for (size_t place = 0; place < program.symbols.size(); place++) {
+            const Symbol &symbol = program.symbols[place];
             CUdeviceptr address;
             size_t bytes;
             CUresult result = driver.global(&address, &bytes, module, symbol.name.c_str());
             if (result == CUDA_ERROR_NOT_FOUND)
                 continue; // the compiler dropped it: nothing reads it
             if (result == CUDA_SUCCESS)
-                result = driver.upload(address, program.symbol_bytes(symbol).data(), std::min<size_t>(bytes, symbol.bytes));
+                result = driver.upload(address, program.symbol_bytes(place).data(), std::min<size_t>(bytes, symbol.bytes));
             if (result != CUDA_SUCCESS)
                 return result;
         }
@@ -190,8 +192,6 @@ class Child {
     CUresult run(const Program &program, const Kernel &kernel) {
         CUfunction function;
         CUresult result = driver.function(&function, module, kernel.name.c_str());
-        if (result == CUDA_SUCCESS)
-            result = fill_symbols(program);
         if (result == CUDA_SUCCESS && kernel.limit("stack") > stack) {
             stack = kernel.limit("stack");
             result = driver.set_limit(CU_LIMIT_STACK_SIZE, stack);

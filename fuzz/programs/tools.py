@@ -1,6 +1,7 @@
 """The programs that images are made and run with: where they are, and the lists that go with folders of images."""
 
 import functools
+import hashlib
 import os
 import pathlib
 import shutil
@@ -103,6 +104,16 @@ def runner(folder):
         built.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["g++", "-O2", "-std=c++17", "-I", includes(), sources[0], "-o", built, "-ldl"], check=True)
     return built
+
+
+def generator_digest():
+    """What names a generator: a digest of all that decides the bytes of programs and of their data."""
+    files = [HERE / "generate.py", *(HERE / "generator").rglob("*.py"), *(HERE / "include").glob("*.cuh"), HERE / "include/manifest.h"]
+    digest = hashlib.sha256()
+    for file in sorted(file for file in files if file.exists()):
+        text = file.read_bytes()
+        digest.update(f"{file.relative_to(HERE)} {len(text)}\n".encode() + text)
+    return digest.hexdigest()
 
 
 def number(path):

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-inline uint64_t splitmix(uint64_t state) {
-    uint64_t z = state + 0x9e3779b97f4a7c15;
+// The finaliser of splitmix64.
+inline uint64_t mix_bits(uint64_t z) {
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
     z = (z ^ z >> 27) * 0x94d049bb133111eb;
     return z ^ z >> 31;
@@ -26,12 +26,36 @@ inline uint64_t fnv(uint64_t hash, const uint8_t *bytes, size_t count) {
 
 const uint64_t FNV_START = 0xcbf29ce484222325;
 
-// Random bytes that depend on nothing else than these arguments. `kind` is `input`, `param0`, `symbol NAME`.
-inline std::vector<uint8_t> bytes_of(uint64_t seed, uint64_t kernel, const std::string &kind, size_t count) {
-    uint64_t stream = splitmix(splitmix(splitmix(seed) ^ kernel) ^ fnv(FNV_START, (const uint8_t *)kind.data(), kind.size()));
+enum Kind { INPUT, PARAMETERS, SYMBOL };
+
+// Word j of a stream, as `generator/contents.py` defines it.
+inline uint64_t content(uint64_t seed, uint64_t owner, Kind kind, uint64_t j) {
+    static const uint32_t edges32[16] = {0x00000000, 0x80000000, 0x00000001, 0x807fffff, 0x00800000, 0x3f800000, 0xbf800000, 0x7f7fffff,
+                                         0x7f800000, 0xff800000, 0x7fc00000, 0xffffffff, 0x7fffffff, 0x4f000000, 0x477ff000, 0x3f000001};
+    static const uint64_t edges64[16] = {0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x800fffffffffffff, 0x0010000000000000, 0x3ff0000000000000,
+                                         0xbff0000000000000, 0x7fefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0xffffffffffffffff,
+                                         0x7fffffffffffffff, 0x43e0000000000000, 0x36a0000000000000, 0x47effffff0000000};
+    static const uint16_t edges16[16] = {0x0000, 0x8000, 0x0001, 0x83ff, 0x0400, 0x3c00, 0xbc00, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0xffff, 0x3f80, 0x7f80, 0x0080, 0x7fff};
+    uint64_t base = mix_bits(mix_bits(mix_bits(seed) + owner) + kind);
+    uint64_t plain = mix_bits(base + (j + 1) * 0x9e3779b97f4a7c15);
+    if (kind != INPUT)
+        return plain;
+    uint64_t pick = mix_bits(plain), shape = pick >> 61;
+    if (shape == 4)
+        return edges32[pick & 15] | (uint64_t)edges32[pick >> 4 & 15] << 32;
+    if (shape == 5)
+        return edges64[pick & 15];
+    if (shape == 6)
+        return plain & 0x0000003f0000003f;
+    if (shape == 7)
+        return edges16[pick & 15] | (uint64_t)edges16[pick >> 4 & 15] << 16 | (uint64_t)edges16[pick >> 8 & 15] << 32 | (uint64_t)edges16[pick >> 12 & 15] << 48;
+    return plain;
+}
+
+inline std::vector<uint8_t> contents(uint64_t seed, uint64_t owner, Kind kind, size_t count) {
     std::vector<uint8_t> bytes(count);
     for (size_t index = 0; index < count; index += 8) {
-        uint64_t word = splitmix(stream + index / 8 * 0x9e3779b97f4a7c15);
+        uint64_t word = content(seed, owner, kind, index / 8);
         for (size_t byte = index; byte < index + 8 && byte < count; byte++)
             bytes[byte] = (uint8_t)(word >> 8 * (byte - index));
     }
@@ -70,14 +94,20 @@ struct Program {
 
     uint64_t seed() const { return strtoull(name.c_str() + 1, nullptr, 10); }
 
-    std::vector<uint8_t> input_bytes(const Kernel &kernel) const { return bytes_of(seed(), kernel.index(), "input", kernel.input); }
+    std::vector<uint8_t> input_bytes(const Kernel &kernel) const { return contents(seed(), kernel.index(), INPUT, kernel.input); }
 
-    std::vector<uint8_t> symbol_bytes(const Symbol &symbol) const { return bytes_of(seed(), 0, "symbol " + symbol.name, symbol.bytes); }
+    std::vector<uint8_t> symbol_bytes(size_t place) const { return contents(seed(), place, SYMBOL, symbols[place].bytes); }
 
     std::vector<std::vector<uint8_t>> param_bytes(const Kernel &kernel) const {
+        size_t total = 0, start = 0;
+        for (size_t bytes : kernel.params)
+            total += bytes;
+        std::vector<uint8_t> stream = contents(seed(), kernel.index(), PARAMETERS, total);
         std::vector<std::vector<uint8_t>> all;
-        for (size_t number = 0; number < kernel.params.size(); number++)
-            all.push_back(bytes_of(seed(), kernel.index(), "param" + std::to_string(number), kernel.params[number]));
+        for (size_t bytes : kernel.params) {
+            all.emplace_back(stream.begin() + start, stream.begin() + start + bytes);
+            start += bytes;
+        }
         return all;
     }
 
