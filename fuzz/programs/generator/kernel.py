@@ -343,6 +343,9 @@ class Kernel:
     def leaf(self, type_, uniform="thread"):
         """A variable, an immediate, or a read of memory."""
         rng = self.rng
+        if type_ == "bool":
+            type_ = rng.choice(("u32", "i32", "u64"))
+            return f"({self.leaf(type_, uniform)} {rng.choice(('<', '>', '=='))} {self.leaf(type_, uniform)})"
         chance = rng.random()
         visible = self.variables(type_, uniform)
         if visible and chance < 0.55:
@@ -438,10 +441,7 @@ class Kernel:
                 lambda: f"(0x{rng.getrandbits(32):08x}u >> lane) & 1u",
                 lambda: f"thread % {rng.randrange(2, 8)}u {rng.choice(('==', '<', '>'))} {rng.randrange(3)}u",
             ))()
-        type_ = self.pick_type(("u32", "i32", "u64", "i64", "u16", "i16", "u8", "f32", "f64"))
-        left = self.expression(type_, rng.choice((0, 1, 1, 2)), uniform=kind)
-        right = self.expression(type_, rng.choice((0, 0, 1)), uniform=kind)
-        return f"{left} {rng.choice(('<', '<=', '>', '>=', '==', '!='))} {right}"
+        return self.expression("bool", rng.choice((1, 1, 2)), uniform=kind)
 
     # -- statements --------------------------------------------------------------------------------------------
 

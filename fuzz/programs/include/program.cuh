@@ -5,7 +5,7 @@
 
 // Programs have variables that nothing reads.
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 177, 186, 550
+#pragma nv_diag_suppress 39, 177, 186, 550
 #endif
 
 #ifdef LOCKSTEP_HOST
@@ -32,6 +32,8 @@ typedef unsigned long long u64;
 typedef long long i64;
 typedef float f32;
 typedef double f64;
+typedef unsigned __int128 u128;
+typedef __int128 i128;
 
 #define INLINE __device__ __forceinline__
 
@@ -59,6 +61,12 @@ INLINE u64 bits(u64 x) { return x; }
 INLINE u64 bits(i64 x) { return (u64)x; }
 INLINE u64 bits(f32 x) { return x != x ? 0x7fffffffull : (u64)__float_as_uint(x); }
 INLINE u64 bits(f64 x) { return x != x ? 0x7fffffffffffffffull : (u64)__double_as_longlong(x); }
+
+INLINE bool is_nan(f32 x) { return x != x; }
+INLINE bool is_nan(f64 x) { return x != x; }
+// The number, or one NaN: where the sign or the bits of a NaN would show.
+INLINE f32 canonical(f32 x) { return x != x ? as_f32(0x7fffffffu) : x; }
+INLINE f64 canonical(f64 x) { return x != x ? as_f64(0x7fffffffffffffffull) : x; }
 
 // Between integers, as C++ converts.
 #define TO_INTEGERS(FROM)                        \
@@ -102,6 +110,31 @@ INLINE f32 to_f32(f32 x) { return x; }
 INLINE f64 to_f64(f32 x) { return (f64)x; }
 INLINE f32 to_f32(f64 x) { return (f32)x; }
 INLINE f64 to_f64(f64 x) { return x; }
+
+// The types that hold values of the names of PTX.
+#define HELD_u8 u16
+#define HELD_s8 i16
+#define HELD_u16 u16
+#define HELD_s16 i16
+#define HELD_u32 u32
+#define HELD_s32 i32
+#define HELD_u64 u64
+#define HELD_s64 i64
+#define HELD_f32 f32
+#define HELD_f64 f64
+
+#ifndef LOCKSTEP_HOST
+#include "machine.cuh"
+#endif
+// The greater or lesser of two, with what the predicates say of the winner.
+INLINE i32 vibmax_s32(i32 a, i32 b) { bool first; i32 r = __vibmax_s32(a, b, &first); return (i32)((u32)r * 2u + first); }
+INLINE u32 vibmax_u32(u32 a, u32 b) { bool first; u32 r = __vibmax_u32(a, b, &first); return r * 2u + first; }
+INLINE u32 vibmax_s16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmax_s16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
+INLINE u32 vibmax_u16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmax_u16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
+INLINE i32 vibmin_s32(i32 a, i32 b) { bool first; i32 r = __vibmin_s32(a, b, &first); return (i32)((u32)r * 2u + first); }
+INLINE u32 vibmin_u32(u32 a, u32 b) { bool first; u32 r = __vibmin_u32(a, b, &first); return r * 2u + first; }
+INLINE u32 vibmin_s16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmin_s16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
+INLINE u32 vibmin_u16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmin_u16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
 
 #ifdef NEEDS_HALF
 #include "halves.cuh"
