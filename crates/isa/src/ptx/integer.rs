@@ -105,8 +105,8 @@ entries! {
     "neg.s64" INTEGER [Write(B64), Read(B64)] semantics!(unary64; op::neg64);
     "min.u32" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; op::min);
     "min.s32" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; op::min_signed);
-    "min.relu.s32" INTEGER [Write(B32), Read(B32), Read(B32)]
-        semantics!(binary; |a, b| op::max_signed(op::min_signed(a, b), 0));
+    "min.relu.s32" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; min_relu);
+    "min.s32.relu" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; min_relu);
     "min.u64" INTEGER [Write(B64), Read(B64), Read(B64)] semantics!(binary64; op::min64);
     "min.s64" INTEGER [Write(B64), Read(B64), Read(B64)] semantics!(binary64; op::min64_signed);
     "min.u16" INTEGER [Write(B16), Read(B16), Read(B16)] semantics!(binary; op::min16);
@@ -115,12 +115,12 @@ entries! {
         semantics!(binary; |a, b| pairs(a, b, |x, y| x.min(y)));
     "min.s16x2" INTEGER [Write(B32), Read(B32), Read(B32)]
         semantics!(binary; |a, b| pairs(a, b, |x, y| (x as i16).min(y as i16) as u16));
-    "min.relu.s16x2" INTEGER [Write(B32), Read(B32), Read(B32)]
-        semantics!(binary; |a, b| pairs(a, b, |x, y| (x as i16).min(y as i16).max(0) as u16));
+    "min.relu.s16x2" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; min_relu_pairs);
+    "min.s16x2.relu" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; min_relu_pairs);
     "max.u32" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; op::max);
     "max.s32" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; op::max_signed);
-    "max.relu.s32" INTEGER [Write(B32), Read(B32), Read(B32)]
-        semantics!(binary; |a, b| op::max_signed(op::max_signed(a, b), 0));
+    "max.relu.s32" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; max_relu);
+    "max.s32.relu" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; max_relu);
     "max.u64" INTEGER [Write(B64), Read(B64), Read(B64)] semantics!(binary64; op::max64);
     "max.s64" INTEGER [Write(B64), Read(B64), Read(B64)] semantics!(binary64; op::max64_signed);
     "max.u16" INTEGER [Write(B16), Read(B16), Read(B16)] semantics!(binary; op::max16);
@@ -129,8 +129,8 @@ entries! {
         semantics!(binary; |a, b| pairs(a, b, |x, y| x.max(y)));
     "max.s16x2" INTEGER [Write(B32), Read(B32), Read(B32)]
         semantics!(binary; |a, b| pairs(a, b, |x, y| (x as i16).max(y as i16) as u16));
-    "max.relu.s16x2" INTEGER [Write(B32), Read(B32), Read(B32)]
-        semantics!(binary; |a, b| pairs(a, b, |x, y| (x as i16).max(y as i16).max(0) as u16));
+    "max.relu.s16x2" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; max_relu_pairs);
+    "max.s16x2.relu" INTEGER [Write(B32), Read(B32), Read(B32)] semantics!(binary; max_relu_pairs);
 
     // Sums of differences and products.
     "sad.u32" INTEGER [Write(B32), Read(B32), Read(B32), Read(B32)] semantics!(ternary; op::sad);
@@ -233,6 +233,22 @@ fn pairs(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     let low = f(a as u16, b as u16);
     let high = f((a >> 16) as u16, (b >> 16) as u16);
     u32::from(low) | u32::from(high) << 16
+}
+
+fn min_relu(a: u32, b: u32) -> u32 {
+    op::max_signed(op::min_signed(a, b), 0)
+}
+
+fn max_relu(a: u32, b: u32) -> u32 {
+    op::max_signed(op::max_signed(a, b), 0)
+}
+
+fn min_relu_pairs(a: u32, b: u32) -> u32 {
+    pairs(a, b, |x, y| (x as i16).min(y as i16).max(0) as u16)
+}
+
+fn max_relu_pairs(a: u32, b: u32) -> u32 {
+    pairs(a, b, |x, y| (x as i16).max(y as i16).max(0) as u16)
 }
 
 /// `a - b` as hardware makes it, `a + !b + carry`: the flag holds when nothing was borrowed, as

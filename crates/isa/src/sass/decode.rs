@@ -200,7 +200,9 @@ impl Reader {
 
     fn number(&self, field: &Field, format: ImmediateFormat) -> Value {
         let bits = match (format, &field.0[..]) {
-            (ImmediateFormat::Signed, &[(low, width)]) => self.word.signed_field(low, width) as u64,
+            (ImmediateFormat::Signed | ImmediateFormat::SignedHigh, &[(low, width)]) => {
+                self.word.signed_field(low, width) as u64
+            }
             _ => field.read(self.word),
         };
         Value::Immediate(Immediate { bits, format })

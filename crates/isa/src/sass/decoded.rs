@@ -175,6 +175,14 @@ pub enum ImmediateFormat {
     Unsigned,
     /// Printed with sign.
     Signed,
+    /// The upper word of 64 bits without sign, printed as that word; the lower one is zero.
+    UnsignedHigh,
+    /// The upper word of 64 bits with sign, printed as that word; the lower one is zero.
+    SignedHigh,
+    /// An IEEE half in the lower half of the word.
+    Half,
+    /// A bfloat16 in the lower half of the word.
+    Brain,
     /// An IEEE single.
     Single,
     /// The upper half of an IEEE double; the lower half is zero.

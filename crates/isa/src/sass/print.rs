@@ -34,7 +34,7 @@ impl Display for Decoded {
 fn is_half(opcode: Opcode) -> bool {
     matches!(
         opcode.name(),
-        "HADD2" | "HMUL2" | "HFMA2" | "HSET2" | "HSETP2" | "HMNMX2"
+        "HADD2" | "HMUL2" | "HFMA2" | "HSET2" | "HSETP2" | "HMNMX2" | "VHMNMX" | "PLOP3"
     )
 }
 
@@ -58,15 +58,21 @@ impl Display for Operand {
             let predicate = matches!(self.value, Value::Predicate(_) | Value::UniformPredicate(_));
             f.write_char(if predicate { '!' } else { '~' })?;
         }
-        if self.absolute {
-            write!(f, "|{}|", self.value)?;
-        } else {
-            write!(f, "{}", self.value)?;
+        // A quirk of the disassembler: halves of uniform registers, and `.H1`, stand between the bars.
+        let within = |modifier: &&Modifier| {
+            self.absolute
+                && (matches!(self.value, Value::UniformRegister(_)) || modifier.name() == "H1")
+        };
+        let bar = if self.absolute { "|" } else { "" };
+        write!(f, "{bar}{}", self.value)?;
+        for modifier in self.modifiers.iter().filter(within) {
+            write!(f, ".{}", modifier.name())?;
         }
+        f.write_str(bar)?;
         if self.reuse {
             f.write_str(".reuse")?;
         }
-        for modifier in &self.modifiers {
+        for modifier in self.modifiers.iter().filter(|modifier| !within(modifier)) {
             write!(f, ".{}", modifier.name())?;
         }
         Ok(())
@@ -135,8 +141,12 @@ impl Display for Value {
 impl Display for Immediate {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.format {
-            ImmediateFormat::Unsigned => write!(f, "{:#x}", self.bits),
-            ImmediateFormat::Signed => write_signed(f, self.bits as i64),
+            ImmediateFormat::Unsigned | ImmediateFormat::UnsignedHigh => {
+                write!(f, "{:#x}", self.bits)
+            }
+            ImmediateFormat::Signed | ImmediateFormat::SignedHigh => {
+                write_signed(f, self.bits as i64)
+            }
             ImmediateFormat::Single => {
                 let bits = self.bits as u32;
                 let value = f32::from_bits(bits);
@@ -153,6 +163,8 @@ impl Display for Immediate {
                 }
                 write_float(f, value)
             }
+            ImmediateFormat::Half => write_half(f, self.bits as u16),
+            ImmediateFormat::Brain => write_brain(f, self.bits as u16),
             ImmediateFormat::HalfPair => {
                 write_half(f, (self.bits >> 16) as u16)?;
                 f.write_str(", ")?;

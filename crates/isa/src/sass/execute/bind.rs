@@ -176,6 +176,7 @@ impl Spelling<'_> {
             Value::Immediate(immediate) => Operand::Immediate(match immediate.format {
                 // Functions of double precision see the upper word only.
                 ImmediateFormat::DoubleHigh if self.name != "MUFU" => immediate.bits << 32,
+                ImmediateFormat::UnsignedHigh | ImmediateFormat::SignedHigh => immediate.bits << 32,
                 _ => immediate.bits,
             }),
             Value::Constant(ConstantAddress {

@@ -48,7 +48,7 @@ const ROWS: &[Row] = &[
     row("IMAD", (80, 89), [4, 4, 13]),
     row("FADD FFMA FMUL FSEL SEL MOV SHF PRMT IABS P2R SGXT IMNMX VIADD VIMNMX VIMNMX3 VIADDMNMX", ALL, [4, 0, 0]),
     row("FMNMX", AMPERE, [4, 0, 0]),
-    row("I2FP F2FP IDP HMNMX2", AMPERE, [4, 0, 0]),
+    row("I2FP F2FP IDP HMNMX2 VHMNMX", AMPERE, [4, 0, 0]),
     row("HADD2 HFMA2 HMUL2", VOLTA, [6, 0, 0]),
     row("HADD2 HFMA2 HMUL2", AMPERE, [4, 0, 0]),
     row("HSETP2", AMPERE, [0, 5, 13]),

@@ -497,6 +497,30 @@ pub fn half_minimum_maximum(lanes: &mut Lanes<'_>, i: &Instruction) {
     lanes.write(i.destination, 0, &row);
 }
 
+/// `VHMNMX`: the smallest of three where the predicate holds, else the largest.
+#[inline(always)]
+pub fn half_minimum_maximum3(lanes: &mut Lanes<'_>, i: &Instruction) {
+    let smaller = lanes.predicate(i.predicates[0]);
+    let nan = Modifiers(i.modifiers).has(Modifiers::NAN);
+    let flush = Modifiers(i.modifiers).flush();
+    let kind = kind(i);
+    let enter =
+        |word: u32| float16::unpack(word).map(|half| if flush { kind.flush(half) } else { half });
+    let sources = [0, 1, 2].map(|n| packed(lanes, i.sources[n], kind));
+    let row = map_lanes(|n| {
+        let choose = |x: u16, y: u16| {
+            if smaller >> n & 1 == 1 {
+                kind.min(x, y, nan)
+            } else {
+                kind.max(x, y, nan)
+            }
+        };
+        let [a, b, c] = [0, 1, 2].map(|source: usize| enter(sources[source].0[n]));
+        float16::pack([0, 1].map(|h| choose(choose(a[h], b[h]), c[h])))
+    });
+    lanes.write(i.destination, 0, &row);
+}
+
 /// `HSETP2`: a predicate for each half, or one for both (`.H_AND`).
 #[inline(always)]
 pub fn half_compare(lanes: &mut Lanes<'_>, i: &Instruction) {

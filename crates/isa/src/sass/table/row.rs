@@ -87,6 +87,10 @@ impl RowReader<'_> {
             match attribute {
                 "imm=u" => immediate = ImmediateAt32::Plain(ImmediateFormat::Unsigned),
                 "imm=s" => immediate = ImmediateAt32::Plain(ImmediateFormat::Signed),
+                "imm=u64" => immediate = ImmediateAt32::Plain(ImmediateFormat::UnsignedHigh),
+                "imm=s64" => immediate = ImmediateAt32::Plain(ImmediateFormat::SignedHigh),
+                "imm=f16" => immediate = ImmediateAt32::Plain(ImmediateFormat::Half),
+                "imm=bf16" => immediate = ImmediateAt32::Plain(ImmediateFormat::Brain),
                 "imm=f32" => immediate = ImmediateAt32::Plain(ImmediateFormat::Single),
                 "imm=f64" => immediate = ImmediateAt32::Plain(ImmediateFormat::DoubleHigh),
                 "imm=h2" => immediate = ImmediateAt32::Halves(85),

@@ -153,6 +153,7 @@ rows! {
     "HMUL2": semantics!(float::half_multiply), Half, Half, Fp32, half_bits, Single;
     "HFMA2": semantics!(float::half_fused), Half, Half, Fp32, half_bits, Single;
     "HMNMX2": semantics!(float::half_minimum_maximum), Half, Half, Fp32, half_bits, Single;
+    "VHMNMX": semantics!(float::half_minimum_maximum3), Half, Half, Fp32, half_bits, Single;
     "HSETP2": semantics!(float::half_compare), Half, Compare, Fp32, compare_halves, Single;
     "HSET2": semantics!(float::half_set), Half, Half, Fp32, compare_halves, Single;
     // Conversions.
@@ -260,6 +261,9 @@ fn refused(spelling: &Spelling<'_>) -> Option<&'static str> {
             let measured = spelling.has("EX2") || spelling.has("TANH");
             (small && !measured).then_some("has 16-bit results that no GPU was asked for yet")
         }
+        "VHMNMX" => spelling
+            .has("XORSIGN")
+            .then_some("has signs of three sources that no GPU was asked for yet"),
         "F2FP" => pack::refused(spelling),
         "HMMA" | "IMMA" | "BMMA" | "DMMA" => matrix::refused(spelling),
         _ => None,
