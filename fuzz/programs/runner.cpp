@@ -1,6 +1,6 @@
 // A runner of program images: loads each with the driver API, launches its kernels, prints a digest of each.
 //
-//   runner [--only p3:k4] [--dump] [--limit SECONDS] LIST
+//   runner [--only p3:k4] [--after p3:k4] [--dump] [--limit SECONDS] LIST
 //
 // LIST has a line `IMAGE MANIFEST` for each program, with paths from LIST's folder. A line is printed for each kernel:
 // `p3 k4 0123456789abcdef`, or `p3 k4 error 719`, `p3 k4 error hang`, `p3 k4 error crash`. With --dump the words of
@@ -36,6 +36,7 @@ namespace {
 struct Options {
     std::string list;
     std::string only_program, only_kernel;
+    std::string after; // what comes before, and this, is left out
     bool dump = false;
     int limit = 60;
 };
@@ -287,6 +288,7 @@ size_t supervise(const Options &options, const std::vector<Task> &tasks, size_t 
     waitpid(process, &status, 0);
     if (begun && next < tasks.size()) {
         printf("%s %s error %s\n", tasks[next].program->name.c_str(), tasks[next].kernel->name.c_str(), hangs ? "hang" : "crash");
+        fflush(stdout);
         return next + 1;
     }
     if (next == from && from < tasks.size())
@@ -307,16 +309,18 @@ Options parse(int count, char **arguments) {
             options.only_program = only.substr(0, colon);
             if (colon != std::string::npos)
                 options.only_kernel = only.substr(colon + 1);
+        } else if (argument == "--after" && has_value) {
+            options.after = arguments[++index];
         } else if (argument == "--limit" && has_value) {
             options.limit = atoi(arguments[++index]);
         } else if (argument[0] != '-' && options.list.empty()) {
             options.list = argument;
         } else {
-            fail("usage: runner [--only p3:k4] [--dump] [--limit SECONDS] LIST");
+            fail("usage: runner [--only p3:k4] [--after p3:k4] [--dump] [--limit SECONDS] LIST");
         }
     }
     if (options.list.empty() || options.limit <= 0)
-        fail("usage: runner [--only p3:k4] [--dump] [--limit SECONDS] LIST");
+        fail("usage: runner [--only p3:k4] [--after p3:k4] [--dump] [--limit SECONDS] LIST");
     return options;
 }
 
@@ -334,9 +338,12 @@ int main(int count, char **arguments) {
     while (list >> image >> manifest)
         programs.push_back(Program::read(beside(manifest), beside(image)));
     std::vector<Task> tasks;
+    bool begun = options.after.empty();
     for (const Program &program : programs)
         for (const Kernel &kernel : program.kernels)
-            if ((options.only_program.empty() || options.only_program == program.name) && (options.only_kernel.empty() || options.only_kernel == kernel.name))
+            if (!begun)
+                begun = options.after == program.name + ":" + kernel.name;
+            else if ((options.only_program.empty() || options.only_program == program.name) && (options.only_kernel.empty() || options.only_kernel == kernel.name))
                 tasks.push_back({&program, &kernel});
     for (size_t next = 0; next < tasks.size();)
         next = supervise(options, tasks, next);
