@@ -81,16 +81,13 @@ def is_fresh(made, *origins):
 def ptx(source, way, arch):
     """The PTX of a program, made unless it is there."""
     made = source.parent / ".ptx" / (front_architecture(arch) + "".join(way.front)) / (source.stem + ".ptx")
-    if not is_fresh(made, source, *HEADERS):
+    if not is_fresh(made, source, *tools.headers()):
         made.parent.mkdir(parents=True, exist_ok=True)
         part = made.with_suffix(".part")
         call([tools.nvcc(), "-std=c++17", "-w", f"-arch={front_architecture(arch)}", "-fmad=false", *way.front,
               "-I", tools.HERE / "include", "-ptx", source, "-o", part])
         part.rename(made)
     return made
-
-
-HEADERS = [*(tools.HERE / "include").glob("*.cuh")]
 
 
 def lowered(text, arch):

@@ -32,6 +32,8 @@ import ways
 
 # A statement that orders threads: alone it stays, since without it there may be a race.
 ORDERS = re.compile(r"sync|barrier|fence|arrive|wait|commit")
+# A thread's own place: without it threads write the same words.
+PLACE = re.compile(r"\s*\w+ (thread|lane|warp|block|global|lanes) = ")
 CONSTANTS = ("0", "1")
 
 
@@ -155,7 +157,7 @@ class Oracle:
         if mode == "compiles":
             _, failures = compiling.compile_all(folder, compiled, self.options.arch, folder / f"compiles-{compiled}")
             return "".join(f"!{why.split(':')[1].strip()}" for why in failures.values()) or "compiles"
-        lines, failures, said = ways.results(folder, way, folder, self.options.gpu, self.options.arch, limit=self.options.limit)
+        lines, failures, said = ways.results(folder, way, folder, self.options.gpu, self.options.arch, only=f"{self.name}:{self.kernel}", limit=self.options.limit)
         if failures:
             return None
         if mode == "checked":
@@ -355,7 +357,7 @@ class Reduction:
                 changed = False
                 lines = self.source.splitlines()
                 line = lines[number]
-                if line.startswith(("#", "extern", "__")) or ORDERS.search(line):
+                if line.startswith(("#", "extern", "__")) or ORDERS.search(line) or PLACE.match(line):
                     break
                 for candidate in simpler(line):
                     if self.accept("\n".join([*lines[:number], candidate, *lines[number + 1 :]]) + "\n"):

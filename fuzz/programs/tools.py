@@ -106,9 +106,14 @@ def runner(folder):
     return built
 
 
+def headers():
+    """What programs include on a GPU."""
+    return sorted(file for file in (HERE / "include").iterdir() if file.suffix in (".cuh", ".inc"))
+
+
 def generator_digest():
     """What names a generator: a digest of all that decides the bytes of programs and of their data."""
-    files = [HERE / "generate.py", *(HERE / "generator").rglob("*.py"), *(HERE / "include").glob("*.cuh"), HERE / "include/manifest.h"]
+    files = [HERE / "generate.py", *(HERE / "generator").rglob("*.py"), *headers(), HERE / "include/manifest.h"]
     digest = hashlib.sha256()
     for file in sorted(file for file in files if file.exists()):
         text = file.read_bytes()
