@@ -196,6 +196,8 @@ class Oracle:
             first = self.result(folder, self.options.ways[0])
             self.guards = [way for way in self.options.agree if self.result(folder, way) == first]
             compiled = [way.partition(":")[2] for way in self.options.ways if ":" in way]
+            if "host" not in self.options.ways and self.result(folder, "host") == first:
+                self.guards.append("host")
             checked = f"checked:{compiled[0]}" if compiled else None
             if checked and self.result(folder, checked) == "clean":
                 self.guards.append(checked)

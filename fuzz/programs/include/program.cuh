@@ -123,9 +123,7 @@ INLINE f64 to_f64(f64 x) { return x; }
 #define HELD_f32 f32
 #define HELD_f64 f64
 
-#ifndef LOCKSTEP_HOST
 #include "machine.cuh"
-#endif
 // The greater or lesser of two, with what the predicates say of the winner.
 INLINE i32 vibmax_s32(i32 a, i32 b) { bool first; i32 r = __vibmax_s32(a, b, &first); return (i32)((u32)r * 2u + first); }
 INLINE u32 vibmax_u32(u32 a, u32 b) { bool first; u32 r = __vibmax_u32(a, b, &first); return r * 2u + first; }

@@ -1,15 +1,11 @@
 // What lanes, warps and blocks do together, as functions whose results are the same wherever they run.
 //
-// The first part needs the machine; a host has its own in host/together.h. The second part is plain
-// code over the first. A result that the machine leaves open (what a lane that is not there would
+// The first part needs the machine; a host interprets its PTX. The second part is plain code over
+// the first. A result that the machine leaves open (what a lane that is not there would
 // have given) is replaced here by a constant, so that no undefined value reaches a checksum.
 #pragma once
 
 #define TOGETHER static __device__ __forceinline__
-
-#ifdef LOCKSTEP_HOST
-#include "host/together.h"
-#else
 
 // ---- lanes -------------------------------------------------------------------------------------
 
@@ -323,8 +319,6 @@ TOGETHER void gate_arrive_after_copies(unsigned long long *gate) {
   gate_arrive(gate, 1);
 #endif
 }
-
-#endif // LOCKSTEP_HOST
 
 // ---- plain code over these ---------------------------------------------------------------------
 
