@@ -122,6 +122,7 @@ VECTOR(double, double)
 
 #include "numbers.h"
 #include "packed.h"
+#include "halves.h"
 #include "lanes.h"
 
 namespace host {
