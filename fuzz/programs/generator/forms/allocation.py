@@ -1,8 +1,7 @@
 """Memory that threads ask for while they run: from the heap, by `new`, and on the stack."""
 
-from .. import lanes as together
 from ..kernel import form
-from ..lanes import number, predicate, variable
+from ..lanes import number, variable
 
 # Bytes that a kernel of these may have of the heap at once.
 HEAP = 8 << 20
@@ -59,17 +58,18 @@ def chain_on_the_heap(kernel):
     kernel.top("")
     first = variable(kernel, f"{node} *", "nullptr")
     step, now = kernel.fresh("i"), kernel.fresh("w")
-    with kernel.block(f"for (u32 {step} = 0; {step} < {number(kernel, longest)}; ++{step})", "thread", trips=longest):
-        kernel.emit(f"{node} *{now} = {rng.choice((f'new {node}', f'({node} *)malloc(sizeof({node}))'))};")
+    ask, give_back = rng.choice(((f"new {node}", "delete {};"), (f"({node} *)malloc(sizeof({node}))", "free({});")))
+    long = variable(kernel, "u32", number(kernel, longest))
+    with kernel.block(f"for (u32 {step} = 0; {step} < {long}; ++{step})", "thread", trips=longest):
+        kernel.emit(f"{node} *{now} = {ask};")
         kernel.emit(f"if ({now} == nullptr) break;")
         kernel.emit(f"{now}->value = {kernel.expression('u32', 1)} + {step};")
         kernel.emit(f"{now}->next = {first};")
         kernel.emit(f"{first} = {now};")
-    way = "delete" if "= new" in kernel.frame.lines[-6] else "free"
     with kernel.block(f"while ({first} != nullptr)", "thread", trips=longest):
         kernel.fold(f"{first}->value")
         kernel.emit(f"{node} *{now} = {first}->next;")
-        kernel.emit(f"delete {first};" if way == "delete" else f"free({first});")
+        kernel.emit(give_back.format(first))
         kernel.emit(f"{first} = {now};")
 
 
@@ -104,7 +104,7 @@ def handed_on(kernel):
     kernel.emit("__syncthreads();")
 
 
-@form(weight=0.7, where="kernel", cost=100)
+@form(weight=0.3, where="kernel", cost=100)
 def stack(kernel):
     """An array on the stack whose size each lane decides."""
     rng = kernel.rng
