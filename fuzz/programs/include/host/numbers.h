@@ -231,6 +231,7 @@ APPROXIMATION1(__log10f, float)
 APPROXIMATION1(__frsqrt_rn, float)
 APPROXIMATION2(__fdividef, float)
 APPROXIMATION2(__powf, float)
+#define __logf host__logf
 #define sinf host_sinf
 #define cosf host_cosf
 #define expf host_expf
