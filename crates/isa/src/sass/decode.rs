@@ -124,6 +124,7 @@ impl Reader {
         } else {
             operand.negate = set(field.negate);
         }
+        operand.selects = !field.suffixes.is_empty();
         for choice in &field.suffixes {
             operand.modifiers.extend_from_slice(choice.read(self.word)?);
         }
@@ -298,6 +299,13 @@ impl Reader {
                 }
             }
         }
+        // Before sm_90 a uniform address stands alone where the lanes add nothing.
+        let adds_nothing = address.base == Some(ZERO_REGISTER)
+            && address.base_modifier == Some(Modifier::U32)
+            && address.uniform.is_some();
+        if adds_nothing && self.architecture != Architecture::Sm90 {
+            (address.base, address.base_modifier) = (None, None);
+        }
         Some(address)
     }
 
@@ -346,7 +354,11 @@ fn name_imad(decoded: &mut Decoded) {
         Value::Immediate(factor) => Some(factor.bits as u32),
         _ => None,
     };
-    let purpose = if a.value == zero || b.value == zero || (factor == Some(1) && c.value == zero) {
+    let purpose = if a.value == zero
+        || b.value == zero
+        || factor == Some(0)
+        || (factor == Some(1) && c.value == zero)
+    {
         Modifier::MOV
     } else if c.value == zero && factor.is_some_and(is_shift) {
         Modifier::SHL

@@ -86,6 +86,8 @@ pub struct Operand {
     pub invert: bool,
     /// Kept in the register cache.
     pub reuse: bool,
+    /// Its encoding has a field that chooses a part, such as `.H1`.
+    pub selects: bool,
     /// Words behind it: `.H0_H0`, `.B1`, `.COL`.
     pub modifiers: SmallVec<[Modifier; 2]>,
 }
@@ -98,6 +100,7 @@ impl From<Value> for Operand {
             absolute: false,
             invert: false,
             reuse: false,
+            selects: false,
             modifiers: SmallVec::new(),
         }
     }

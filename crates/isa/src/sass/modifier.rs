@@ -18,6 +18,8 @@ impl Modifier {
     pub const IADD: Self = Self("IADD");
     /// `64`: of 64 bits.
     pub const N64: Self = Self("64");
+    /// `U32`: of 32 bits without sign.
+    pub const U32: Self = Self("U32");
     /// `X4`: an index in units of 4 bytes.
     pub const X4: Self = Self("X4");
     /// `X8`: an index in units of 8 bytes.

@@ -8,7 +8,6 @@ use super::decoded::{
 };
 use super::float_text::{write_float, write_nan};
 use super::modifier::Modifier;
-use super::opcode::Opcode;
 use super::special_register;
 
 impl Display for Decoded {
@@ -20,22 +19,41 @@ impl Display for Decoded {
         }
         for (position, operand) in self.operands.iter().enumerate() {
             f.write_str(if position == 0 { " " } else { ", " })?;
-            if is_half(self.opcode) && matches!(operand.value, Value::Constant(_)) {
-                // A quirk of the disassembler: these print a space between the brackets.
-                f.write_str(&operand.to_string().replace("][", "] ["))?;
-            } else {
-                write!(f, "{operand}")?;
-            }
+            self.write_operand(f, operand)?;
         }
         Ok(())
     }
 }
 
-fn is_half(opcode: Opcode) -> bool {
-    matches!(
-        opcode.name(),
-        "HADD2" | "HMUL2" | "HFMA2" | "HSET2" | "HSETP2" | "HMNMX2" | "VHMNMX" | "PLOP3"
-    )
+impl Decoded {
+    /// An operand as the disassembler prints it for this opcode.
+    fn write_operand(&self, f: &mut Formatter<'_>, operand: &Operand) -> fmt::Result {
+        match (self.opcode.name(), operand.value) {
+            // Jumps name an offset only if there is one.
+            (
+                "BRX",
+                Value::RegisterTarget {
+                    register,
+                    offset: 0,
+                    ..
+                },
+            ) => write_register(f, register),
+            (
+                "BRXU",
+                Value::RegisterTarget {
+                    register,
+                    offset: 0,
+                    ..
+                },
+            ) => write_uniform(f, register),
+            // Shared memory begins at zero: an address without a register has no sign.
+            ("LDS" | "STS" | "ATOMS", Value::Memory(memory)) => {
+                write_memory(f, &memory, (1 << 24) - 1)
+            }
+            ("CCTL", Value::Memory(memory)) => write_memory(f, &memory, u32::MAX.into()),
+            _ => write!(f, "{operand}"),
+        }
+    }
 }
 
 impl Display for Guard {
@@ -58,13 +76,19 @@ impl Display for Operand {
             let predicate = matches!(self.value, Value::Predicate(_) | Value::UniformPredicate(_));
             f.write_char(if predicate { '!' } else { '~' })?;
         }
-        // A quirk of the disassembler: halves of uniform registers, and `.H1`, stand between the bars.
+        // Quirks of the disassembler: parts of registers stand behind the bars, but `.H1` and parts of anything else
+        // between them; and constants of which a part is chosen have a space between their brackets.
         let within = |modifier: &&Modifier| {
-            self.absolute
-                && (matches!(self.value, Value::UniformRegister(_)) || modifier.name() == "H1")
+            self.absolute && (!matches!(self.value, Value::Register(_)) || modifier.name() == "H1")
         };
         let bar = if self.absolute { "|" } else { "" };
-        write!(f, "{bar}{}", self.value)?;
+        f.write_str(bar)?;
+        match self.value {
+            Value::Constant(_) if self.selects => {
+                f.write_str(&self.value.to_string().replace("][", "] ["))?;
+            }
+            _ => write!(f, "{}", self.value)?,
+        }
         for modifier in self.modifiers.iter().filter(within) {
             write!(f, ".{}", modifier.name())?;
         }
@@ -208,7 +232,10 @@ impl Display for ConstantAddress {
         match self.index {
             Index::None => {
                 // Offsets are 16 bits and printed with sign, though banks have 64 KiB.
-                write_signed(f, (self.offset as i16).into())?;
+                match self.bank {
+                    ConstantBank::Number(_) => write_signed(f, (self.offset as i16).into())?,
+                    ConstantBank::Bindless(_) => write_signed(f, self.offset.into())?,
+                }
                 f.write_char(']')
             }
             Index::Register(ZERO_REGISTER) if self.offset != 0 => {
@@ -238,47 +265,56 @@ fn write_offset(f: &mut Formatter<'_>, offset: i64) -> fmt::Result {
 
 impl Display for MemoryAddress {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        if let (Some(register), true) = (self.descriptor, self.shows_descriptor) {
-            f.write_str("desc[")?;
-            write_uniform(f, register)?;
-            f.write_char(']')?;
-        }
-        f.write_char('[')?;
-        let mut separate = false;
-        if let Some(base) = self.base {
-            let hidden = base == ZERO_REGISTER
-                && match self.base_modifier {
-                    None => self.uniform.is_some() || self.offset != 0,
-                    Some(Modifier::N64) => self.uniform.is_some(),
-                    Some(Modifier::X4 | Modifier::X8 | Modifier::X16) => {
-                        self.uniform.is_none() && self.offset != 0
-                    }
-                    Some(_) => false,
-                };
-            if !hidden {
-                write_register(f, base)?;
-                if let Some(modifier) = self.base_modifier {
-                    write!(f, ".{}", modifier.name())?;
+        write_memory(f, self, -1)
+    }
+}
+
+/// An address; an offset that stands alone is cut to `alone`.
+fn write_memory(f: &mut Formatter<'_>, address: &MemoryAddress, alone: i64) -> fmt::Result {
+    if let (Some(register), true) = (address.descriptor, address.shows_descriptor) {
+        f.write_str("desc[")?;
+        write_uniform(f, register)?;
+        f.write_char(']')?;
+    }
+    f.write_char('[')?;
+    let mut separate = false;
+    if let Some(base) = address.base {
+        let hidden = base == ZERO_REGISTER
+            && match address.base_modifier {
+                None => address.uniform.is_some() || address.offset != 0,
+                Some(Modifier::N64) => address.uniform.is_some(),
+                Some(Modifier::X4 | Modifier::X8 | Modifier::X16) => {
+                    address.uniform.is_none() && address.offset != 0
                 }
-                separate = true;
-            }
-        }
-        if let Some(uniform) = self.uniform {
-            if separate {
-                f.write_char('+')?;
-            }
-            write_uniform(f, uniform)?;
-            if let Some(modifier) = self.uniform_modifier {
-                write!(f, ".{}", modifier.name())?;
+                Some(_) => false,
+            };
+        if !hidden {
+            write_register(f, base)?;
+            let alone = base == ZERO_REGISTER && address.uniform.is_none();
+            match address.base_modifier {
+                // Zero, whatever its unit.
+                Some(Modifier::X4 | Modifier::X8 | Modifier::X16) if alone => {}
+                Some(modifier) => write!(f, ".{}", modifier.name())?,
+                None => {}
             }
             separate = true;
         }
+    }
+    if let Some(uniform) = address.uniform {
         if separate {
-            write_offset(f, self.offset)
-        } else {
-            write_signed(f, self.offset)?;
-            f.write_char(']')
+            f.write_char('+')?;
         }
+        write_uniform(f, uniform)?;
+        if let Some(modifier) = address.uniform_modifier {
+            write!(f, ".{}", modifier.name())?;
+        }
+        separate = true;
+    }
+    if separate {
+        write_offset(f, address.offset)
+    } else {
+        write_signed(f, address.offset & alone)?;
+        f.write_char(']')
     }
 }
 

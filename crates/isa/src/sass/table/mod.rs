@@ -35,7 +35,7 @@
 //! negate that complements under `.X` (bit 74), `^122` reuse, `.half@60` a set of suffixes. `A`,
 //! `B`, `C` and `X` know their reuse bits.
 //!
-//! Fourth section: `imm=s|u|s64|u64|f16|bf16|f32|f64|h2` what a number at 32 is (of 64 bits it is the
+//! Fourth section: `imm=s|u|s64|u64|f16|bf16|f16x2|f32|f64|h2` what a number at 32 is (of 64 bits it is the
 //! upper word, of 16 bits the lower half; `h2@65`: bit 65 rather than 85 makes the halves bfloat16), `uniform` (sources and guard are
 //! of the uniform datapath), `guard=UP`, `alias=imad`.
 

@@ -93,6 +93,7 @@ impl RowReader<'_> {
                 "imm=bf16" => immediate = ImmediateAt32::Plain(ImmediateFormat::Brain),
                 "imm=f32" => immediate = ImmediateAt32::Plain(ImmediateFormat::Single),
                 "imm=f64" => immediate = ImmediateAt32::Plain(ImmediateFormat::DoubleHigh),
+                "imm=f16x2" => immediate = ImmediateAt32::Plain(ImmediateFormat::HalfPair),
                 "imm=h2" => immediate = ImmediateAt32::Halves(85),
                 "imm=h2@65" => immediate = ImmediateAt32::Halves(65),
                 "uniform" => (uniform, uniform_guard) = (true, true),
