@@ -533,7 +533,7 @@ def write_program(seed, kernels):
     """The program of a seed: its source and its manifest."""
     program = Program(seed)
     rng = random.Random(f"{seed}:program")
-    for feature, chance in (("half", 0.5), ("bf16", 0.35)):
+    for feature, chance in (("half", 0.5), ("bf16", 0.35), ("groups", 0.06)):
         if rng.random() < chance:
             program.needs.add(feature)
     for index in range(kernels):

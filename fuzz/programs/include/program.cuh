@@ -19,6 +19,8 @@
 #endif
 #ifdef NEEDS_GROUPS
 #include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
 #endif
 #endif
 

@@ -19,6 +19,17 @@ def guarded(kernel, cells):
         kernel.emit(f"if ({amount} > {cells}[3]) {cells}[3] = {amount};")
 
 
+def release(kernel, statement):
+    """Writes what another lane of this warp may wait for.
+
+    A compiler may move the meeting of a warp's lanes at the next barrier before a plain write that precedes it, and then
+    who waits for the write never comes. Not so out of a loop, which ends after one round but for all it can know.
+    """
+    step = kernel.fresh("i")
+    with kernel.block(f"for (u32 {step} = 0; {step} <= ((u32)(u64)output & 1u); ++{step})", "thread"):
+        kernel.emit(statement)
+
+
 def few(kernel):
     """Whether so few threads want the lock that they are soon through."""
     return kernel.frame.scale * kernel.threads * kernel.blocks <= 128
@@ -50,7 +61,7 @@ def lock_of_threads(kernel):
         kernel.emit(fence(kernel))
         guarded(kernel, cells)
         kernel.emit(fence(kernel))
-        kernel.emit(f"atomicExch({lock}, 0u);")
+        release(kernel, f"atomicExch({lock}, 0u);")
     elif shape == 1:
         done = variable(kernel, "bool", "false")
         with kernel.block(f"while (!{done})", "thread"):
@@ -66,7 +77,7 @@ def lock_of_threads(kernel):
                 kernel.emit(fence(kernel))
                 guarded(kernel, cells)
                 kernel.emit(fence(kernel))
-                kernel.emit(f"*(volatile u32 *){lock} = 0u;")
+                release(kernel, f"*(volatile u32 *){lock} = 0u;")
                 kernel.emit("break;")
     else:
         # A ticket says whose turn it is.
@@ -75,7 +86,7 @@ def lock_of_threads(kernel):
         kernel.emit(fence(kernel))
         guarded(kernel, cells)
         kernel.emit(fence(kernel))
-        kernel.emit(f"atomicAdd({lock} + 1, 1u);")
+        release(kernel, f"atomicAdd({lock} + 1, 1u);")
 
 
 @form(weight=0.6, where="kernel", cost=60)
@@ -152,7 +163,7 @@ def messages(kernel):
         for word in range(words_):
             kernel.emit(f"{cells}[thread * {words_}u + {word}u] = {value} + {rng.randrange(99)}u;")
         kernel.emit(fence_)
-        kernel.emit(raised)
+        release(kernel, raised)
 
     if chain:
         got = variable(kernel, "u32", kernel.expression("u32", 1))
