@@ -320,6 +320,72 @@ TOGETHER void gate_arrive_after_copies(unsigned long long *gate) {
 #endif
 }
 
+// ---- clusters of blocks ------------------------------------------------------------------------
+// Only kernels of clusters use these, and such kernels are for compute capability 9.0 and later.
+
+#if __CUDA_ARCH__ >= 900
+
+#define BLOCKS_OF_A_CLUSTER(COUNT) __cluster_dims__(COUNT, 1, 1)
+
+TOGETHER unsigned cluster_rank() {
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+
+TOGETHER unsigned cluster_size() {
+  unsigned size;
+  asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+  return size;
+}
+
+TOGETHER void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+TOGETHER void cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Where block `rank` of the cluster has what this block has at `pointer`.
+template <class T>
+TOGETHER T *cluster_pointer(T *pointer, unsigned rank) {
+  T *there;
+  asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(pointer), "r"(rank));
+  return there;
+}
+
+TOGETHER unsigned cluster_load(const unsigned *pointer, unsigned rank) {
+  unsigned value;
+  asm volatile("{ .reg .u32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.u32 %0, [there]; }"
+               : "=r"(value)
+               : "r"(shared_address(pointer)), "r"(rank)
+               : "memory");
+  return value;
+}
+
+TOGETHER void cluster_store(unsigned *pointer, unsigned rank, unsigned value) {
+  asm volatile("{ .reg .u32 there; mapa.shared::cluster.u32 there, %0, %1; st.shared::cluster.u32 [there], %2; }" ::
+                   "r"(shared_address(pointer)),
+               "r"(rank), "r"(value)
+               : "memory");
+}
+
+#else
+
+// Not called where there are no clusters, but a program of several kernels is compiled as one.
+#define BLOCKS_OF_A_CLUSTER(COUNT)
+TOGETHER unsigned cluster_rank() { return 0; }
+TOGETHER unsigned cluster_size() { return 1; }
+TOGETHER void cluster_arrive() { __syncthreads(); }
+TOGETHER void cluster_wait() {}
+template <class T>
+TOGETHER T *cluster_pointer(T *pointer, unsigned) { return pointer; }
+TOGETHER unsigned cluster_load(const unsigned *pointer, unsigned) { return *pointer; }
+TOGETHER void cluster_store(unsigned *pointer, unsigned, unsigned value) { *pointer = value; }
+
+#endif
+
 // ---- plain code over these ---------------------------------------------------------------------
 
 TOGETHER unsigned thread_in_block() {
