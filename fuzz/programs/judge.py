@@ -21,7 +21,7 @@ import sys
 
 import tools
 
-FLAGS = ["-std=gnu++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno", "-DLOCKSTEP_HOST"]
+FLAGS = ["-std=gnu++17", "-O0", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-fno-math-errno", "-DLOCKSTEP_HOST"]
 MACHINE = ["-std=gnu++17", "-O2", "-ffp-contract=off", "-fno-math-errno"]
 SANITIZE = ["-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero,float-cast-overflow,alignment,bool,return,unreachable"]
 
@@ -184,7 +184,7 @@ def build(source, out, options=()):
     return made
 
 
-def judge(folder, out, only=None, jobs=1, limit=60, fill=0, sanitize=False):
+def judge(folder, out, only=None, jobs=1, limit=60, fill=0, sanitize=False, dump=False):
     """The lines of all programs of a folder, what could not be compiled, and all that was said."""
     prepare()
     out.mkdir(parents=True, exist_ok=True)
@@ -198,7 +198,7 @@ def judge(folder, out, only=None, jobs=1, limit=60, fill=0, sanitize=False):
         except Failed as why:
             failures[source.stem] = str(why)
             return "", ""
-        done = subprocess.run([str(word) for word in [*words, *(["--only", kernel] if kernel else [])]], capture_output=True, text=True)
+        done = subprocess.run([str(word) for word in [*words, *(["--only", kernel] if kernel else []), *(["--dump"] if dump else [])]], capture_output=True, text=True)
         return done.stdout, done.stderr
 
     sources = [source for source in tools.sources(folder) if not program or source.stem == program]

@@ -31,7 +31,7 @@ def is_way(text):
     return text
 
 
-def simulate(listed, mode, is_ptx, gpu, only=None, limit=60):
+def simulate(listed, mode, is_ptx, gpu, only=None, limit=60, dump=False):
     """What the runner prints for a list of images under the simulator, and all that was said.
 
     A kernel that hangs keeps the simulated GPU. So the rest runs in another simulation.
@@ -40,7 +40,7 @@ def simulate(listed, mode, is_ptx, gpu, only=None, limit=60):
     command += ["--mode", "timing" if mode == "timing" else "functional", "--frontend", "ptx" if is_ptx else "sass"]
     if mode == "checked":
         command += ["--check", "memory,initialised,race,barriers"]
-    words = ["--limit", str(limit), *(["--only", only] if only else [])]
+    words = ["--limit", str(limit), *(["--dump"] if dump else []), *(["--only", only] if only else [])]
     lines, said, after = [], "", []
     while True:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, open(f"{folder}/said", "w+") as errors:
@@ -63,15 +63,15 @@ def simulate(listed, mode, is_ptx, gpu, only=None, limit=60):
         after = ["--after", ":".join(hang)]
 
 
-def results(folder, way, out, gpu=None, arch="sm_90", only=None, jobs=1, limit=60):
+def results(folder, way, out, gpu=None, arch="sm_90", only=None, jobs=1, limit=60, dump=False):
     """The lines of one way for all programs of a folder, what could not be compiled, and all that was printed."""
     if way == "host":
         import judge
-        return judge.judge(folder, out / "host", only=only, jobs=jobs, limit=limit)
+        return judge.judge(folder, out / "host", only=only, jobs=jobs, limit=limit, dump=dump)
     mode, _, compiled = way.partition(":")
     images = out / f"{arch}-{compiled}"
     _, failures = compiling.compile_all(folder, compiled, arch, images, jobs)
-    lines, said = simulate(images / "list.txt", mode, compiling.WAYS[compiled].is_ptx, gpu or GPUS.get(arch, "h200"), only, limit)
+    lines, said = simulate(images / "list.txt", mode, compiling.WAYS[compiled].is_ptx, gpu or GPUS.get(arch, "h200"), only, limit, dump)
     return lines, {source.stem: why for source, why in failures.items()}, said
 
 
