@@ -10,7 +10,7 @@ the ways of --agree give the first way's result, and the simulator's checks find
 nobody wrote. So an accident of undefined behaviour does not take the difference's place. With --command a candidate
 counts if `SCRIPT FOLDER` exits with 0, where FOLDER holds the program and its manifest.
 
-Steps, again until none helps: other kernels and file-scope text go; the grid and the block shrink; statements and
+Steps, again until none helps: other kernels and file-scope text go; the kernel ends early; the grid and the block shrink; statements and
 blocks go, or a block's content takes its place; expressions become one of their parts or a constant.
 
 OUT gets `pS.cu` and `pS.txt` after every step forward, so that the work can be stopped at any time.
@@ -203,6 +203,10 @@ class Oracle:
                 self.guards.append(checked)
             print(f"{self.name} {self.kernel}: {self.kind}, guards {' '.join(self.guards) or 'none'}", flush=True)
 
+    def is_guarded(self):
+        """Whether a race that a candidate gets would be seen."""
+        return any(way == "host" or way.startswith("checked") for way in self.guards)
+
     def write(self, source, manifest):
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
@@ -247,6 +251,7 @@ class Reduction:
         while True:
             before = self.source, self.manifest
             self.top()
+            self.prefix()
             self.launch()
             self.statements()
             self.expressions()
@@ -274,6 +279,24 @@ class Reduction:
         self.accept(joined(nodes))
         nodes = parse(self.source.splitlines())
         self.drop(nodes, lambda kept: self.accept(joined(kept)))
+
+    def prefix(self):
+        """Ends the kernel early: halves what follows, as long as the difference is there before it."""
+        kernel = self.oracle.kernel
+        tree = parse(self.source.splitlines())
+        body = next((node for node in tree if node.children and re.search(rf"__global__.*\b{kernel}\s*\(", node.text.split("{")[0], re.S)), None)
+        if body is None:
+            return
+        nodes = body.children
+        last = [node for node in nodes if re.match(r"\s*output\[", node.text)]
+        low, high = 0, len(nodes)
+        while high - low > 1:
+            middle = (low + high) // 2
+            body.children = nodes[:middle] + [node for node in last if node not in nodes[:middle]]
+            if self.accept(joined(tree)):
+                high = middle
+            else:
+                low = middle
 
     def launch(self):
         """Shrinks the grid, then the block, to whole warps."""
@@ -304,7 +327,7 @@ class Reduction:
             while end > 0:
                 start = max(0, end - size)
                 removed, kept = nodes[start:end], nodes[:start] + nodes[end:]
-                if may_go(removed, kept) and accept(kept):
+                if may_go(removed, kept, self.oracle.is_guarded()) and accept(kept):
                     nodes = kept
                 end = start
             if size == 1:
@@ -394,9 +417,9 @@ def is_needed(node, nodes, kernel):
     return not names or any(re.search(rf"\b{name}\b", others) for name in names)
 
 
-def may_go(removed, kept):
-    """Whether nodes can be removed: barriers alone stay, and so does what others still name."""
-    if any(node.children is None and ORDERS.search(node.text) for node in removed):
+def may_go(removed, kept, is_guarded=False):
+    """Whether nodes can be removed: barriers stay unless a guard would see the race, and so does what others name."""
+    if not is_guarded and any(node.children is None and ORDERS.search(node.text) for node in removed):
         return False
     if not any(node.text.strip() for node in removed):
         return False

@@ -381,6 +381,13 @@ uint64_t video(const Instruction &in, const std::vector<uint64_t> &v) {
     return cut((uint64_t)(is_add ? t + c : is_min ? (t < c ? t : c) : is_max ? (t > c ? t : c) : t), 32);
 }
 
+// A position or length of a field of bits: of 32 bits it is a byte, as the PTX manual says; of 64 bits compilers take
+// all of the word.
+unsigned field(uint64_t value, Type type) {
+    unsigned word = (unsigned)value;
+    return type.bits == 32 ? word & 0xff : word > 255 ? 255 : word;
+}
+
 uint64_t integral(const Instruction &in, const std::vector<uint64_t> &v, unsigned &carry) {
     const std::string &name = in.name;
     Type type = in.types.empty() ? Type{'u', 32} : in.types[0];
@@ -455,14 +462,14 @@ uint64_t integral(const Instruction &in, const std::vector<uint64_t> &v, unsigne
         uint64_t both = v[2] << 32 | cut(v[1], 32);
         result = in.is("l") ? (__int128)(uint64_t)((unsigned __int128)both << by >> 32) : (__int128)(uint64_t)(by >= 64 ? 0 : both >> by);
     } else if (name == "bfe") {
-        unsigned at = v[2] & 0xff, length = v[3] & 0xff, highest = type.bits - 1;
+        unsigned at = field(v[2], type), length = field(v[3], type), highest = type.bits - 1;
         bool fill = type.kind == 's' && length && (cut(v[1], type.bits) >> (at + length - 1 < highest ? at + length - 1 : highest) & 1);
         for (unsigned bit = 0; bit <= highest; bit++) {
             bool one = bit < length && at + bit <= highest ? v[1] >> (at + bit) & 1 : fill;
             result |= (__int128)one << bit;
         }
     } else if (name == "bfi") {
-        unsigned at = v[3] & 0xff, length = v[4] & 0xff;
+        unsigned at = field(v[3], type), length = field(v[4], type);
         uint64_t all = v[2];
         for (unsigned bit = 0; bit < length && at + bit < type.bits; bit++)
             all = (all & ~(1ull << (at + bit))) | (v[1] >> bit & 1) << (at + bit);
