@@ -23,9 +23,14 @@ DIGITS = 8
 
 
 def read(path):
-    """Results by program and kernel: a digest of 8 or 16 digits, or `e` and the error."""
+    """Results of a file by program and kernel: a digest of 8 or 16 digits, or `e` and the error."""
+    return parse(pathlib.Path(path).read_text().splitlines())
+
+
+def parse(lines):
+    """The same of lines."""
     results = {}
-    for line in pathlib.Path(path).read_text().splitlines():
+    for line in lines:
         words = line.split()
         if len(words) == 3 and re.fullmatch("[0-9a-f]{16}", words[2]):
             results[words[0], words[1]] = words[2]

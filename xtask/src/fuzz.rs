@@ -4,7 +4,7 @@
 //! The work is that of `lockstep-fuzz` (folder `fuzz`); here are its building and its corpus. It is
 //! built with checks of arithmetic, and needs nothing but itself and the corpus to run elsewhere.
 
-use crate::{process, project};
+use crate::{cuda, process, project, random_programs, simulator};
 use anyhow::{Context, Result};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -40,11 +40,27 @@ pub struct Fuzz {
     /// Put program and corpus into this folder, to be run on another machine, and run nothing
     #[arg(long, value_name = "FOLDER")]
     pack: Option<PathBuf>,
+    /// Instead: this many random CUDA programs of 16 kernels, from `--seed` on, which must compute the same on the
+    /// host, as machine code in both modes, for a debugger and as PTX
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["target", "seconds", "seeds", "pack"])]
+    programs: Option<u64>,
 }
+
+/// Ways in which a random program must compute the same: the first is what the others must give.
+const WAYS: &[&str] = &[
+    "functional:O3",
+    "timing:O3",
+    "functional:G",
+    "functional:ptx",
+    "host",
+];
 
 impl Fuzz {
     /// Runs it.
     pub fn run(self) -> Result<()> {
+        if let Some(count) = self.programs {
+            return self.random_programs(count);
+        }
         process::step("Building lockstep-fuzz");
         process::run(&mut process::cargo(&[
             "build",
@@ -74,6 +90,18 @@ impl Fuzz {
         command.args(["--seconds", &self.seconds.to_string()]);
         command.args(["--seed", &self.seed.to_string()]);
         process::run(&mut command)
+    }
+
+    fn random_programs(&self, count: u64) -> Result<()> {
+        simulator::build()?;
+        let (seed, count, jobs) = (
+            self.seed.to_string(),
+            count.to_string(),
+            self.jobs.to_string(),
+        );
+        let mut arguments = vec!["--seed", &seed, "--programs", &count, "--jobs", &jobs];
+        arguments.extend(WAYS.iter().flat_map(|way| ["--way", way]));
+        random_programs::check(&cuda::required()?, &arguments)
     }
 
     fn gather(&self, program: &Path, corpus: &Path) -> Result<()> {

@@ -26,6 +26,7 @@ mod package;
 mod packages;
 mod process;
 mod project;
+mod random_programs;
 mod readme;
 mod routing;
 mod simulator;

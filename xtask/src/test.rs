@@ -11,6 +11,7 @@ mod documentation;
 mod package;
 mod programs;
 mod python;
+mod values;
 
 use crate::cuda::{Missing, Toolkit};
 use crate::{book, cuda, docs, map, packages, process, simulator, validate, viewer};
@@ -102,9 +103,13 @@ impl Test {
                 let toolkit = toolkit_or_error(toolkit)?;
                 let mut counted = programs::check_all(&toolkit, self.all_workloads)?;
                 programs::check_readme(&toolkit, &mut counted)?;
-                let chapters = conformance::check_all(&toolkit)?;
-                counted.passed += chapters.passed;
-                counted.failed += chapters.failed;
+                for more in [
+                    conformance::check_all(&toolkit)?,
+                    values::check_all(&toolkit)?,
+                ] {
+                    counted.passed += more.passed;
+                    counted.failed += more.failed;
+                }
                 let failed = counted.failed;
                 tally = Some(counted);
                 if failed > 0 {

@@ -79,8 +79,8 @@ pub enum Flow {
         /// Index of the branch target in the code.
         target: u32,
     },
-    /// The lanes under guard go to `target` if some live lane of the mask in `sources[0]` is not
-    /// with them (`BRA.DIV`); with `together`, if none is missing (`BRA.CONV`).
+    /// All active lanes go to `target` if a live lane of the mask in `sources[0]` is not under guard (`BRA.DIV`); with
+    /// `if_converged`, if all of them are (`BRA.CONV`).
     BranchOnDivergence {
         /// Index of the branch target in the code.
         target: u32,

@@ -107,6 +107,19 @@ fn judge(chapter: &str, said: &str, recorded: Option<&str>, differences: &[Diffe
     let Some(recorded) = recorded else {
         return String::new();
     };
+    first_difference(recorded, said, |real, simulated| {
+        differences.iter().any(|known| {
+            known.chapter == chapter && known.real == real && known.simulated == simulated
+        })
+    })
+}
+
+/// The first line that is another one than recorded and no accepted one, or nothing.
+pub fn first_difference(
+    recorded: &str,
+    said: &str,
+    accepted: impl Fn(&str, &str) -> bool,
+) -> String {
     let (mut real, mut simulated) = (recorded.lines(), said.lines());
     let mut number = 0;
     loop {
@@ -114,10 +127,7 @@ fn judge(chapter: &str, said: &str, recorded: Option<&str>, differences: &[Diffe
         match (real.next(), simulated.next()) {
             (None, None) => return String::new(),
             (expected, found) if expected == found => {}
-            (Some(expected), Some(found))
-                if differences.iter().any(|known| {
-                    known.chapter == chapter && known.real == expected && known.simulated == found
-                }) => {}
+            (Some(expected), Some(found)) if accepted(expected, found) => {}
             (expected, found) => {
                 let text = |line: Option<&str>| line.unwrap_or("(nothing)").to_string();
                 return format!(

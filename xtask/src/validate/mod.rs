@@ -5,7 +5,9 @@
 
 pub mod all;
 
-use crate::{clients, cuda, frontends, microbench, process, project, simulator, workloads};
+use crate::{
+    clients, cuda, frontends, microbench, process, project, random_programs, simulator, workloads,
+};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
@@ -40,6 +42,10 @@ pub struct Validate {
     /// All inputs of the special function unit against checksums of an H200, in minutes
     #[arg(long, conflicts_with_all = ["quick", "record", "microbench", "frontends"])]
     special_functions: bool,
+    /// Random programs against the results that an H200 gave, in functional mode; options after `--` are those of
+    /// fuzz/programs/check.py
+    #[arg(long, conflicts_with_all = ["quick", "record", "microbench", "frontends", "special_functions"])]
+    programs: bool,
     /// Packages of Python that call CUDA, all or those that are named, in functional mode; installs some
     /// gigabytes into .lockstep/clients. Options after `--` are checks by name
     #[arg(long, value_name = "NAME", num_args = 0..,
@@ -64,6 +70,9 @@ impl Validate {
         }
         if self.special_functions {
             return special_functions();
+        }
+        if self.programs {
+            return random_programs(&self.options);
         }
         if let Some(names) = &self.clients {
             return clients::run(&self.gpu, names, &self.options);
@@ -98,6 +107,18 @@ fn commit() -> Result<String> {
         );
     }
     process::git(&["log", "-1", "--format=%h:%cs"])
+}
+
+/// Holds random programs to what an H200 gave.
+fn random_programs(options: &[String]) -> Result<()> {
+    simulator::build()?;
+    let recorded = random_programs::recorded();
+    let mut arguments = vec![
+        "--golden",
+        recorded.to_str().context("a path that is no text")?,
+    ];
+    arguments.extend(options.iter().map(String::as_str));
+    random_programs::check(&cuda::required()?, &arguments)
 }
 
 /// Checks every input of every function that was recorded.

@@ -2,7 +2,6 @@
 
 use super::Convergence;
 use super::path::{DivergentPath, PathState, defer, take_out};
-use super::sync::LAST_WARP_BARRIER;
 use crate::warp_register::Mask;
 
 impl Convergence {
@@ -224,13 +223,11 @@ impl Convergence {
             }
             return false;
         }
-        // Lanes that wait for each other within the warp come nowhere, unless something outside lets others go on. A
-        // barrier of the block or cluster does not: it waits for the whole warp, and so for lanes that are here.
-        let outside = |path: &DivergentPath| matches!(path.state, PathState::External(tag) if tag > LAST_WARP_BARRIER);
-        let coming = if self.paths.iter().any(outside) {
+        // Lanes that wait for each other within the warp come nowhere, unless something outside lets others go on.
+        let coming = if self.paths.iter().any(DivergentPath::waits_outside) {
             self.lanes_where(|path| match path.state {
                 PathState::Barrier(_) => false,
-                PathState::External(_) => outside(path),
+                PathState::External(_) => path.waits_outside(),
                 _ => true,
             })
         } else {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::sync::LAST_WARP_BARRIER;
 use crate::warp_register::Mask;
 
 /// Why a path does not run.
@@ -65,6 +66,12 @@ impl DivergentPath {
             sibling: false,
             slept: false,
         }
+    }
+
+    /// Whether something outside the warp may let it go on. A barrier of the block or cluster does not: it waits for the
+    /// whole warp, and so for lanes that are here.
+    pub(super) fn waits_outside(&self) -> bool {
+        matches!(self.state, PathState::External(tag) if tag > LAST_WARP_BARRIER)
     }
 }
 

@@ -163,7 +163,7 @@ impl Convergence {
         if let Some(index) = index {
             let path = self.paths.remove(index);
             self.run_path(path);
-        } else if self.only_barriers_wait() && self.break_deadlock() {
+        } else if self.nobody_is_coming() && self.break_deadlock() {
             // Nobody is left who could record these lanes again.
             self.schedule_next();
         }
@@ -180,10 +180,9 @@ impl Convergence {
         self.reconverge_at_pc();
     }
 
-    /// For PTX, lanes that wait for anything else may still come to a barrier.
-    pub(super) fn only_barriers_wait(&self) -> bool {
-        let at_barrier = |path: &DivergentPath| matches!(path.state, PathState::Barrier(_));
-        !self.reconverge_anywhere || self.paths.iter().all(at_barrier)
+    /// Whether nobody is left whom something outside the warp may wake. PTX may record lanes again that it does.
+    pub(super) fn nobody_is_coming(&self) -> bool {
+        !self.reconverge_anywhere || !self.paths.iter().any(DivergentPath::waits_outside)
     }
 
     /// Takes along the rest that could run at the program counter.
