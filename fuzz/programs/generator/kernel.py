@@ -94,6 +94,9 @@ class Frame:
     nesting: int = 0
     loops: int = 0  # loops open in this frame
     left: str = ""  # "thread" or "warp" once some have returned
+    exits: bool = True  # whether statements may return or leave a loop
+    open_loops: list = field(default_factory=list)  # convergence at the start of each body; None for a switch
+    result: str = ""  # the type that a device function returns
 
 
 class Program:
@@ -143,7 +146,9 @@ class Kernel:
         self.input_bytes = 4096
         self.work = 0
         self.preamble()
-        self.statements_wanted = statements
+        # Statements written so far and at most, those inside others and in functions counted.
+        self.written = 0
+        self.most = statements or self.rng.choice((2, 6, 12, 18, 24, 30, 36, 45))
 
     # -- launch ------------------------------------------------------------------------------------------------
 
@@ -223,12 +228,16 @@ class Kernel:
         frame.indent += 1
         frame.nesting += 1
         frame.scale *= trips
-        frame.loops += loop
         if kind == "thread":
             frame.converged = frame.block_converged = False
         elif kind == "warp":
             frame.block_converged = False
+        frame.loops += loop
+        if loop or header.startswith("switch"):
+            frame.open_loops.append((frame.converged, frame.block_converged) if loop else None)
         yield
+        if loop or header.startswith("switch"):
+            frame.open_loops.pop()
         self.fold_new(saved[0])
         frame.indent -= 1
         frame.nesting -= 1
@@ -241,8 +250,31 @@ class Kernel:
         """Folds some of the variables that are about to go out of sight."""
         dead = self.frame.lines[-1].strip().split(" ")[0] in ("return;", "break;", "continue;", "goto", "return")
         for variable in self.frame.variables[first:]:
-            if not dead and self.rng.random() < 0.35:
+            if not dead and variable.name != "h" and self.rng.random() < 0.35:
                 self.fold_value(variable.name)
+
+    def may_leave_loop(self):
+        """Whether `break` and `continue` may stand here: who gets here is who runs the body of the loop.
+
+        A body that counted as converged must not lose lanes to a condition inside it.
+        """
+        frame = self.frame
+        return frame.exits and bool(frame.open_loops) and frame.open_loops[-1] == (frame.converged, frame.block_converged)
+
+    def may_return(self):
+        """Whether an early return may stand here, for the same reason."""
+        frame = self.frame
+        here = (frame.converged, frame.block_converged)
+        return frame.exits and (frame.in_kernel or frame.result) and all(state in (here, None) for state in frame.open_loops)
+
+    def leave(self):
+        """Returns early."""
+        if self.frame.in_kernel:
+            self.emit("output[global] = h;")
+            self.emit("return;")
+        else:
+            self.emit(f"return {self.expression(self.frame.result, 1)};")
+        self.lanes_exit("block" if self.frame.block_converged else "warp" if self.frame.converged else "thread")
 
     def lanes_exit(self, kind="thread"):
         """Notes that some threads (or whole warps) may leave the function here: what follows is not converged."""
@@ -256,7 +288,7 @@ class Kernel:
         """
         name = name or self.fresh("f")
         outer = self.frame
-        self.frame = Frame(in_kernel=False, converged=False, block_converged=False, scale=outer.scale * scale, nesting=outer.nesting + 1)
+        self.frame = Frame(in_kernel=False, result=result, converged=False, block_converged=False, scale=outer.scale * scale, nesting=outer.nesting + 1)
         for type_, argument in arguments:
             if type_ in TYPES:
                 self.frame.variables.append(Variable(argument, type_))
@@ -399,7 +431,7 @@ class Kernel:
         """A random expression of the type, whose value has at least this uniformity."""
         rng = self.rng
         if depth is None:
-            depth = rng.choice((1, 1, 2, 2, 3))
+            depth = rng.choice((1, 1, 1, 2, 2, 3))
         choices = self.operations_of(type_)
         if depth <= 0 or not choices or rng.random() < 0.12:
             return self.leaf(type_, uniform)
@@ -468,7 +500,11 @@ class Kernel:
         return self.work + self.frame.scale * trips * cost * self.warps * self.blocks < self.BUDGET
 
     def statement(self):
+        """Writes one statement of a form that may stand here; False where the kernel is large enough."""
         frame = self.frame
+        if self.written >= self.most:
+            return False
+        self.written += 1
         choices = []
         weights = []
         for entry in FORMS:
@@ -489,17 +525,21 @@ class Kernel:
         entry.write(self)
         return True
 
-    def statements(self, count):
+    def statements(self, count, exits=False):
+        """Writes random statements. With `exits` some may leave a loop or return: only where no one waits for these lanes."""
+        frame = self.frame
+        saved = frame.exits
+        frame.exits = saved and exits
         for _ in range(count):
             if not self.statement():
                 break
+        frame.exits = saved
 
     def write(self):
         rng = self.rng
-        count = self.statements_wanted or rng.choice((3, 8, 12, 16, 20, 24, 28, 34))
         for type_ in ("u32", "u64", "f32", "i32"):
             self.declare(type_, self.read(type_))
-        self.statements(count)
+        self.statements(self.most, exits=True)
         for variable in self.variables():
             if variable.name not in ("h", "thread", "lane", "global", "warp", "block") and rng.random() < 0.7:
                 self.fold_value(variable.name)

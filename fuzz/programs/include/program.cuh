@@ -5,7 +5,7 @@
 
 // Programs have variables that nothing reads.
 #ifdef __CUDACC__
-#pragma nv_diag_suppress 39, 177, 186, 550
+#pragma nv_diag_suppress 39, 128, 177, 186, 550
 #endif
 
 #ifdef LOCKSTEP_HOST
