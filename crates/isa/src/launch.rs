@@ -107,7 +107,7 @@ impl Launch {
     #[must_use]
     pub fn local_bytes(&self) -> u32 {
         let kernel = self.kernel();
-        let stack = if kernel.calls { self.stack } else { 0 };
+        let stack = if kernel.needs_stack { self.stack } else { 0 };
         kernel
             .local_bytes
             .saturating_add(stack)
@@ -216,7 +216,7 @@ mod tests {
             ..kernel()
         };
         let calls = Kernel {
-            calls: true,
+            needs_stack: true,
             ..plain.clone()
         };
         assert_eq!(launch(plain).local_bytes(), 16);

@@ -150,9 +150,9 @@ pub struct Kernel {
     pub shared_reserved: u32,
     /// Local memory of a thread: what the code is known to need.
     pub local_bytes: u32,
-    /// Whether it calls functions, so that nobody but the program knows how deep the stack gets: a
-    /// launch adds the context's stack size.
-    pub calls: bool,
+    /// Whether it calls functions or makes arrays of a size that it computes, so that nobody but the program
+    /// knows how deep the stack gets: a launch adds the context's stack size.
+    pub needs_stack: bool,
     /// Constant bytes that the profiler reports.
     pub constant_bytes: u32,
     /// `.maxntid` / `__launch_bounds__`: threads a block may have; 0 is unlimited.

@@ -6,6 +6,8 @@ typedef __nv_bfloat162 bf16x2;
 
 INLINE bf16 as_bf16(u32 x) { return __ushort_as_bfloat16((u16)x); }
 INLINE bf16x2 as_bf16x2(u32 x) { return __halves2bfloat162(__ushort_as_bfloat16((u16)x), __ushort_as_bfloat16((u16)(x >> 16))); }
+INLINE bf16 unknown(bf16 x) { return as_bf16(unknown((u32)__bfloat16_as_ushort(x))); }
+INLINE bf16x2 unknown(bf16x2 x) { return __halves2bfloat162(unknown(__low2bfloat16(x)), unknown(__high2bfloat16(x))); }
 INLINE u64 bits(bf16 x) { return __hisnan(x) ? 0x7fffull : (u64)__bfloat16_as_ushort(x); }
 INLINE u64 bits(bf16x2 x) { return bits(__low2bfloat16(x)) | bits(__high2bfloat16(x)) << 16; }
 

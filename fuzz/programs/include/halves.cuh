@@ -6,6 +6,8 @@ typedef __half2 f16x2;
 
 INLINE f16 as_f16(u32 x) { return __ushort_as_half((u16)x); }
 INLINE f16x2 as_f16x2(u32 x) { return __halves2half2(__ushort_as_half((u16)x), __ushort_as_half((u16)(x >> 16))); }
+INLINE f16 unknown(f16 x) { return as_f16(unknown((u32)__half_as_ushort(x))); }
+INLINE f16x2 unknown(f16x2 x) { return __halves2half2(unknown(__low2half(x)), unknown(__high2half(x))); }
 INLINE u64 bits(f16 x) { return __hisnan(x) ? 0x7fffull : (u64)__half_as_ushort(x); }
 INLINE u64 bits(f16x2 x) { return bits(__low2half(x)) | bits(__high2half(x)) << 16; }
 

@@ -53,6 +53,12 @@ template <typename T> INLINE const T *as_const(const unsigned char *bytes)
 INLINE f32 as_f32(u32 x) { return __uint_as_float(x); }
 INLINE f64 as_f64(u64 x) { return __longlong_as_double((i64)x); }
 
+// A value that no compiler can compute.
+static __device__ volatile u32 always_zero;
+INLINE u32 unknown(u32 x) { return x ^ always_zero; }
+INLINE f32 unknown(f32 x) { return as_f32(unknown(__float_as_uint(x))); }
+INLINE f64 unknown(f64 x) { return as_f64((u64)__double_as_longlong(x) ^ always_zero); }
+
 INLINE u64 bits(u8 x) { return x; }
 INLINE u64 bits(i8 x) { return (u64)(i64)x; }
 INLINE u64 bits(u16 x) { return x; }
@@ -126,15 +132,16 @@ INLINE f64 to_f64(f64 x) { return x; }
 #define HELD_f64 f64
 
 #include "machine.cuh"
-// The greater or lesser of two, with what the predicates say of the winner.
+// The greater or lesser of two, with what the predicates say of the winner. With constants, ptxas of CUDA 13 swaps
+// the predicates of the two halves.
 INLINE i32 vibmax_s32(i32 a, i32 b) { bool first; i32 r = __vibmax_s32(a, b, &first); return (i32)((u32)r * 2u + first); }
 INLINE u32 vibmax_u32(u32 a, u32 b) { bool first; u32 r = __vibmax_u32(a, b, &first); return r * 2u + first; }
-INLINE u32 vibmax_s16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmax_s16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
-INLINE u32 vibmax_u16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmax_u16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
+INLINE u32 vibmax_s16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmax_s16x2(unknown(a), unknown(b), &high, &low); return r * 4u + high * 2u + low; }
+INLINE u32 vibmax_u16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmax_u16x2(unknown(a), unknown(b), &high, &low); return r * 4u + high * 2u + low; }
 INLINE i32 vibmin_s32(i32 a, i32 b) { bool first; i32 r = __vibmin_s32(a, b, &first); return (i32)((u32)r * 2u + first); }
 INLINE u32 vibmin_u32(u32 a, u32 b) { bool first; u32 r = __vibmin_u32(a, b, &first); return r * 2u + first; }
-INLINE u32 vibmin_s16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmin_s16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
-INLINE u32 vibmin_u16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmin_u16x2(a, b, &high, &low); return r * 4u + high * 2u + low; }
+INLINE u32 vibmin_s16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmin_s16x2(unknown(a), unknown(b), &high, &low); return r * 4u + high * 2u + low; }
+INLINE u32 vibmin_u16x2(u32 a, u32 b) { bool high, low; u32 r = __vibmin_u16x2(unknown(a), unknown(b), &high, &low); return r * 4u + high * 2u + low; }
 
 #ifdef NEEDS_HALF
 #include "halves.cuh"

@@ -532,7 +532,7 @@ fn make_kernels(
             shared_bytes: needs.shared_bytes,
             shared_reserved: 0,
             local_bytes: needs.local_bytes,
-            calls: needs.calls,
+            needs_stack: needs.calls,
             constant_bytes: lower::PARAMETER_BASE + symbols.parameter_bytes(function),
             max_threads: function.max_threads,
             required_threads: function.required_threads,

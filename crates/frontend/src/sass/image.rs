@@ -243,7 +243,7 @@ impl Image {
             module.functions.push((index, symbol.name.clone()));
             if symbol.other & KERNEL_MARK != 0 {
                 let mut kernel = self.kernel(symbol, index, code.uniform_registers, relocated)?;
-                kernel.calls = code.calls(*text);
+                kernel.needs_stack = code.calls(*text) || code.moves_stack(*text);
                 if let Some(most) = code.most_registers(*text) {
                     let rows = code.uniform_registers + most;
                     kernel.warp_registers = kernel.warp_registers.max(rows);

@@ -5,7 +5,11 @@
 use lockstep_isa::{
     Instruction, MachineCode, Operation,
     instruction::Flow,
-    sass::{Decoded, Shape, Value, decode, decoded::Index, word::WORD_BYTES},
+    sass::{
+        Decoded, Shape, Value, decode,
+        decoded::{Index, ZERO_REGISTER},
+        word::WORD_BYTES,
+    },
     warpgroup::Warpgroup,
 };
 
@@ -45,6 +49,17 @@ impl LinkedCode {
         })
     }
 
+    /// Whether a section makes arrays whose size only the program knows (`alloca`): a number in a register is
+    /// subtracted from the stack pointer.
+    pub(super) fn moves_stack(&self, text: Text) -> bool {
+        self.words_of(text)
+            .filter(|(_, word)| word.field(16, 8) == u64::from(STACK_POINTER))
+            .any(|(index, word)| {
+                let address = u64::from(index - text.start) * WORD_BYTES;
+                decode(self.architecture, address, word).is_ok_and(|it| moves_stack(&it))
+            })
+    }
+
     /// Registers a thread that a warp of a section may come to hold, if it asks for more than it begins
     /// with (`USETMAXREG`).
     pub(super) fn most_registers(&self, text: Text) -> Option<u16> {
@@ -67,6 +82,22 @@ impl LinkedCode {
             .filter(move |(_, word)| wanted(Shape::of(self.architecture, *word)))
             .map(|(index, _)| self.instruction(index as usize))
     }
+}
+
+/// The register that compilers keep the stack pointer in.
+const STACK_POINTER: u8 = 1;
+
+/// Whether an instruction computes the stack pointer from itself and another register.
+fn moves_stack(decoded: &Decoded) -> bool {
+    let mut registers = decoded.operands.iter().map(|operand| operand.value);
+    let writes = registers.next() == Some(Value::Register(STACK_POINTER));
+    let sources: Vec<Value> = registers.collect();
+    let another = |value: &Value| match *value {
+        Value::Register(index) => index != STACK_POINTER && index != ZERO_REGISTER,
+        Value::UniformRegister(_) => true,
+        _ => false,
+    };
+    writes && sources.contains(&Value::Register(STACK_POINTER)) && sources.iter().any(another)
 }
 
 /// One past the highest uniform register that an instruction may touch; pairs count.

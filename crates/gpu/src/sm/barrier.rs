@@ -1,8 +1,9 @@
 //! Barriers of a block.
 //!
-//! Lanes arrive one by one or together; a warp has arrived when all its lanes that have not
-//! ended are there, and then counts as 32 threads, as the hardware counts. Without a number of
-//! threads a barrier waits for every warp of the block that has not ended.
+//! Lanes arrive one by one or together; a warp has arrived when all its lanes that are awaited
+//! are there, and then counts as 32 threads, as the hardware counts. Of machine code only the lanes
+//! that arrive first are awaited. Without a number of threads a barrier waits for every warp of the
+//! block that has not ended.
 
 use lockstep_isa::Mask;
 use serde::{Deserialize, Serialize};
@@ -56,12 +57,12 @@ impl Barrier {
         (self.threads, self.expected)
     }
 
-    /// Lanes of a warp arrive; `holds` are those whose predicate holds.
+    /// Lanes of a warp arrive, of which those `awaited` make it complete; `holds` are those whose predicate holds.
     pub fn arrive(
         &mut self,
         warp: usize,
         lanes: Mask,
-        live: Mask,
+        awaited: Mask,
         expected: Option<u32>,
         holds: Mask,
     ) {
@@ -74,7 +75,7 @@ impl Barrier {
         self.population += (holds & lanes).count_ones();
         self.all &= holds & lanes == lanes;
         self.any |= holds & lanes != 0;
-        self.count(warp, live);
+        self.count(warp, awaited);
     }
 
     /// Lanes of a warp have ended: fewer are waited for.

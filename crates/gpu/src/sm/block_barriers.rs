@@ -55,7 +55,12 @@ impl SmState {
             let kind = FaultKind::Unsupported(format!("barrier {number}; a block has 16"));
             return Err(Problem { lane: first, kind });
         }
-        if execute != active {
+        let as_warp = warp.convergence.arrives_as_warp();
+        let reduces = !matches!(
+            barrier.mode,
+            BlockBarrierMode::Sync | BlockBarrierMode::Arrive
+        );
+        if execute != active && (reduces || !as_warp) {
             // Lanes that do not take part go their own way.
             warp.convergence.branch(execute, pc);
             if warp.convergence.active() != execute {
@@ -92,11 +97,16 @@ impl SmState {
         } else {
             warp.convergence.suspend(number as u32);
         }
-        let (member, live) = (warp.identity.warp_in_block, warp.convergence.live());
+        let member = warp.identity.warp_in_block;
+        let awaited = if as_warp {
+            execute
+        } else {
+            warp.convergence.live()
+        };
         let block_slot = warp.block;
         let block = self.blocks.blocks[usize::from(block_slot)].as_mut();
         let block = block.expect("a ready warp has a block");
-        block.barriers[number].arrive(member as usize, execute, live, expected, holds);
+        block.barriers[number].arrive(member as usize, execute, awaited, expected, holds);
         if let Some(race) = &mut block.race {
             race.arrive_at_barrier(number, member as usize);
         }

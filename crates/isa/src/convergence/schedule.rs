@@ -1,5 +1,7 @@
 //! Which path runs next.
 
+use std::ops::Range;
+
 use super::Convergence;
 use super::path::{DivergentPath, PathState};
 
@@ -12,6 +14,9 @@ const NATIVE_BRANCH_BUDGET: u32 = 1 << 16;
 const YIELDS_TO_SIBLING: u32 = 16;
 /// Times that a path yields in vain before lanes at a convergence barrier go on without it.
 const FUTILE_YIELDS: u32 = 32;
+
+/// `B6` and `B7` belong to callers: functions save and restore them.
+const CALLERS_BARRIERS: usize = 6;
 
 pub(super) fn full_branch_budget(reconverge_anywhere: bool) -> u32 {
     if reconverge_anywhere {
@@ -26,8 +31,9 @@ impl Convergence {
     ///
     /// Compilers put this into loops that wait for other lanes, and a barrier behind such a loop
     /// all the same: whoever waits at the barrier may hold the lock. Hardware no longer waits for lanes
-    /// that yielded to others: those at the barrier execute it once more and go on. For PTX, after some
-    /// turns in which nobody else could run, the lanes that wait longest at a barrier go on.
+    /// that yielded to others: those at the barrier execute it once more and go on. The barriers that functions keep
+    /// for their callers wait for them if they do not sleep and others could run. For PTX, after some turns in which nobody else could run, the lanes that wait longest at a
+    /// barrier go on.
     pub fn yield_to_others(&mut self, sleeps: bool) {
         self.pc += 1;
         if self.reconverge_anywhere {
@@ -43,11 +49,10 @@ impl Convergence {
         if self.paths.is_empty() {
             return;
         }
-        for barrier in 0..self.barriers.len() {
-            self.barriers[barrier] &= !self.active;
-            self.open_barrier(barrier as u16);
+        self.leave_barriers(0..CALLERS_BARRIERS);
+        if sleeps || !self.any_runnable() {
+            self.leave_barriers(CALLERS_BARRIERS..self.barriers.len());
         }
-        self.free_awaited_lanes();
         if !self.any_runnable() {
             return;
         }
@@ -62,6 +67,15 @@ impl Convergence {
         self.active = 0;
         self.schedule_next();
         self.set_sibling(parked);
+    }
+
+    /// Nobody waits for the active lanes at these barriers any more.
+    fn leave_barriers(&mut self, barriers: Range<usize>) {
+        for barrier in barriers.start..barriers.end.min(self.barriers.len()) {
+            self.barriers[barrier] &= !self.active;
+            self.open_barrier(barrier as u16);
+        }
+        self.free_awaited_lanes();
     }
 
     /// Folds everything into a value that decides where lanes go: of the counts that let others run,
@@ -97,9 +111,14 @@ impl Convergence {
     }
 
     /// Goes on to the next instruction after the path that has waited longest has run. Unlike
-    /// [`Self::yield_to_others`], convergence barriers go on waiting for these lanes.
+    /// [`Self::yield_to_others`], convergence barriers go on waiting for these lanes. Machine code keeps values of the
+    /// whole warp in uniform registers and goes on until it branches back.
     pub fn let_others_run(&mut self) {
         self.pc += 1;
+        if !self.reconverge_anywhere {
+            self.branch_budget = 1;
+            return;
+        }
         self.reconverge_at_pc();
         self.run_oldest();
     }
@@ -137,7 +156,7 @@ impl Convergence {
     /// Runs a path that is ready: the sibling, else the youngest; for PTX the
     /// oldest.
     pub(super) fn schedule_next(&mut self) {
-        if self.active != 0 {
+        if self.active != 0 || self.is_at_block_barrier() {
             return;
         }
         let ready = |path: &DivergentPath| path.state == PathState::Ready;

@@ -91,7 +91,7 @@ impl Convergence {
     }
 
     /// The running path waits for something outside the warp; its next instruction is the
-    /// following one.
+    /// following one. At a barrier of the block, machine code waits with the whole warp.
     pub fn suspend(&mut self, tag: u32) {
         self.park(PathState::External(tag));
         self.schedule_next();
@@ -99,6 +99,9 @@ impl Convergence {
 
     /// Paths that wait under `tag` may run; gives their lanes.
     pub fn resume(&mut self, tag: u32) -> Mask {
+        if self.arrives_as_warp() && tag < LAST_WARP_BARRIER {
+            return self.leave_block_barrier(tag);
+        }
         let mut lanes = 0;
         for path in &mut self.paths {
             if path.state == PathState::External(tag) {
@@ -112,6 +115,32 @@ impl Convergence {
             self.schedule_next();
         }
         lanes
+    }
+
+    /// Whether the first lanes at a barrier of the block arrive for their warp, which then waits as a whole: so machine
+    /// code has it. Lanes of PTX arrive one by one.
+    #[must_use]
+    pub fn arrives_as_warp(&self) -> bool {
+        !self.reconverge_anywhere
+    }
+
+    /// Whether lanes wait at a barrier of the block on behalf of the warp.
+    pub(super) fn is_at_block_barrier(&self) -> bool {
+        self.arrives_as_warp()
+            && self.paths.iter().any(
+                |path| matches!(path.state, PathState::External(tag) if tag < LAST_WARP_BARRIER),
+            )
+    }
+
+    /// The lanes that arrived for the warp go on; the others have their turn when these wait or end.
+    fn leave_block_barrier(&mut self, tag: u32) -> Mask {
+        let waits = |path: &DivergentPath| path.state == PathState::External(tag);
+        let Some(index) = self.paths.iter().position(waits) else {
+            return 0;
+        };
+        let path = self.paths.remove(index);
+        (self.pc, self.active) = (path.pc + 1, path.lanes);
+        path.lanes
     }
 
     /// Lanes that wait under `tag`.

@@ -36,7 +36,7 @@ def whoever(kernel):
     cell = f"(u32 *)(memory + {kernel.memory(16)}u)"
     value = kernel.expression("u32", 1)
     if rng.random() < 0.5:
-        kernel.declare("u32", f"{SPACE}::reduce({group}, {value}, {SPACE}::plus<u32>())", name=kernel.fresh("w"))
+        kernel.declare("u32", f"{SPACE}::reduce({group}, (u32)({value}), {SPACE}::plus<u32>())", name=kernel.fresh("w"))
         name = kernel.frame.variables.pop().name
         kernel.emit(f"if ({group}.thread_rank() == 0u) atomicAdd({cell}, {name});")
     else:

@@ -113,19 +113,19 @@ bool | __hbge2({{P}}, {{P}}) | 0.5
 bool | __hbneu2({{P}}, {{P}}) | 0.5
 """
 APPROXIMATE = """
-{T} | hsqrt({{T}}) | 0.1
-{T} | hrcp({{T}}) | 0.1
-{T} | hrsqrt({{T}}) | 0.1
-{T} | hexp2({{T}}) | 0.1
-{T} | hexp({{T}}) | 0.1
-{T} | hlog({{T}}) | 0.1
-{T} | hsin({{T}}) | 0.1
-{T} | hcos({{T}}) | 0.1
-{T} | __hdiv({{T}}, {{T}}) | 0.2
-{P} | h2sqrt({{P}}) | 0.1
-{P} | h2rcp({{P}}) | 0.1
-{P} | h2exp2({{P}}) | 0.1
-{P} | __h2div({{P}}, {{P}}) | 0.1
+{T} | hsqrt(unknown({{T}})) | 0.1
+{T} | hrcp(unknown({{T}})) | 0.1
+{T} | hrsqrt(unknown({{T}})) | 0.1
+{T} | hexp2(unknown({{T}})) | 0.1
+{T} | hexp(unknown({{T}})) | 0.1
+{T} | hlog(unknown({{T}})) | 0.1
+{T} | hsin(unknown({{T}})) | 0.1
+{T} | hcos(unknown({{T}})) | 0.1
+{T} | __hdiv(unknown({{T}}), unknown({{T}})) | 0.2
+{P} | h2sqrt(unknown({{P}})) | 0.1
+{P} | h2rcp(unknown({{P}})) | 0.1
+{P} | h2exp2(unknown({{P}})) | 0.1
+{P} | __h2div(unknown({{P}}), unknown({{P}})) | 0.1
 """
 
 HALF = {

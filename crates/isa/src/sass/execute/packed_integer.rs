@@ -109,7 +109,9 @@ fn choose_parts(lanes: &mut Lanes<'_>, i: &Instruction) {
         row.0[n] = parts.join(chosen);
     }
     lanes.write(i.destination, 0, &row);
-    for (register, mask) in i.predicate_destinations.into_iter().zip(first) {
+    // Of two answers to one predicate the first stays: compilers name one predicate twice where they want the first.
+    let answers = i.predicate_destinations.into_iter().zip(first);
+    for (register, mask) in answers.rev() {
         lanes.set_predicate(register, mask);
     }
 }

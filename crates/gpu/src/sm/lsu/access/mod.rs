@@ -23,7 +23,8 @@ mod vectors;
 
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
-    Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Space, WINDOW_SIZE, classify_generic,
+    Action, LOCAL_WINDOW, MemoryOperation, PARAMETER_WINDOW, SHARED_WINDOW, Space, WINDOW_SIZE,
+    classify_generic,
 };
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::warp_register::{LANES, lanes_of};
@@ -179,17 +180,24 @@ fn generic(
         return global::global(site, operation, execute, addresses);
     }
     let mut offsets = addresses.lanes;
-    let (mut in_shared, mut in_local) = (0, 0);
+    let (mut in_shared, mut in_local, mut in_parameters) = (0, 0, 0);
+    let reads = matches!(operation.action, Action::Load);
     for lane in lanes_of(execute) {
-        let (space, offset) = classify_generic(addresses.lanes[lane]);
+        let address = addresses.lanes[lane];
+        let (space, offset) = classify_generic(address);
         offsets[lane] = offset;
         match space {
             Space::Shared => in_shared |= 1 << lane,
             Space::Local => in_local |= 1 << lane,
+            _ if reads && is_parameter(address) => {
+                let base = site.context.launch.kernel().parameter_base;
+                offsets[lane] = address - PARAMETER_WINDOW + u64::from(base);
+                in_parameters |= 1 << lane;
+            }
             _ => {}
         }
     }
-    let in_global = execute & !in_shared & !in_local;
+    let in_global = execute & !in_shared & !in_local & !in_parameters;
     if let Action::Atomic(function, kind) = operation.action
         && performed != PredicateRegister::True
     {
@@ -204,6 +212,10 @@ fn generic(
     }
     let bytes = access_bytes(operation);
     // The last one says what it cost.
+    if in_parameters != 0 {
+        let offsets = Addresses::of(offsets, bytes);
+        constant(site, operation, in_parameters, &offsets, 0);
+    }
     if in_shared != 0 {
         let offsets = Addresses::of(offsets, bytes);
         cluster::shared_access(site, operation, in_shared, &offsets)?;
@@ -216,6 +228,11 @@ fn generic(
         global::global(site, operation, in_global, &offsets)?;
     }
     Ok(())
+}
+
+/// Whether a generic address is one of the kernel's parameters.
+fn is_parameter(address: u64) -> bool {
+    (PARAMETER_WINDOW..PARAMETER_WINDOW + WINDOW_SIZE).contains(&address)
 }
 
 fn constant(
