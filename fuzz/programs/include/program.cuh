@@ -56,6 +56,8 @@ INLINE f64 as_f64(u64 x) { return __longlong_as_double((i64)x); }
 // A value that no compiler can compute.
 static __device__ volatile u32 always_zero;
 INLINE u32 unknown(u32 x) { return x ^ always_zero; }
+INLINE i32 unknown(i32 x) { return (i32)unknown((u32)x); }
+INLINE u64 unknown(u64 x) { return x ^ always_zero; }
 INLINE f32 unknown(f32 x) { return as_f32(unknown(__float_as_uint(x))); }
 INLINE f64 unknown(f64 x) { return as_f64((u64)__double_as_longlong(x) ^ always_zero); }
 
