@@ -100,22 +100,6 @@ __global__ void recursion_then_barrier(u64* out, u32 seed, u32 depths) {
     out[threadIdx.x] = got;
 }
 
-__global__ void recursion_sum(u64* out) {
-    __shared__ u64 parts[160];
-    u64 sum = 0;
-    for (u32 seed = 0; seed < 12; seed++) {
-        u32 value = (threadIdx.x + seed * 1000) * 2654435761u;
-        value ^= value >> 15;
-        value *= 0x2c1b3c6du;
-        value ^= value >> 13;
-        parts[threadIdx.x] = descend(value, value & 7);
-        __syncthreads();
-        sum = sum * 31 + parts[(threadIdx.x + 1) % blockDim.x];
-        __syncthreads();
-    }
-    out[threadIdx.x] = sum;
-}
-
 // Conversions with 64-bit immediates and with upper halves.
 
 __global__ void immediate_conversions(double* out) {
@@ -209,7 +193,6 @@ int main() {
     show("vote_in_match", "%x", 4, 32, vote_in_match);
     show("tile_match", "%u", 12, 32, tile_match);
     show("recursion_then_barrier", "%llx", 8, 8, recursion_then_barrier, 39000u, 4u);
-    show("recursion_sum", "%llx", 8, 160, recursion_sum);
     show("immediate_conversions", "%g", 7, 1, immediate_conversions);
     show("upper_half_conversions", "%lld", 4, 1, upper_half_conversions, 0x4200c500u);
     show("clamped_and_packed", "%x", 2, 1, clamped_and_packed, -3, 5, 9u);

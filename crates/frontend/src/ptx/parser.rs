@@ -5,7 +5,7 @@
 
 use super::{
     error::{Error, Position},
-    syntax::{Function, Linkage, Program, Variable, VariableSpace},
+    syntax::{Function, Linkage, Program, Statement, Variable, VariableSpace},
     token::{Token, Tokens},
 };
 
@@ -249,12 +249,43 @@ impl<'a> Parser<'a> {
                 no_return |= self.accept_dot("noreturn")?;
                 let mut function = self.function(name, false, results, position)?;
                 function.no_return |= no_return;
+                if let Some(body) = &mut function.body {
+                    self.hoist_shared(body, &mut program.variables)?;
+                }
                 program.functions.push(function);
             }
             _ => {
                 let variables = self.variables(linkage)?;
                 program.variables.extend(variables);
             }
+        }
+        Ok(())
+    }
+
+    /// Makes the shared variables of a function the module's: whichever kernel calls it has them.
+    fn hoist_shared(
+        &self,
+        body: &mut Vec<Statement<'a>>,
+        variables: &mut Vec<Variable<'a>>,
+    ) -> Result<(), Error> {
+        for statement in body.iter_mut() {
+            if let Statement::Block(inner) = statement {
+                self.hoist_shared(inner, variables)?;
+            }
+        }
+        let shared = |statement: &mut Statement<'a>| matches!(statement, Statement::Variable(variable) if variable.space == VariableSpace::Shared);
+        for statement in body.extract_if(.., shared) {
+            let Statement::Variable(variable) = statement else {
+                continue;
+            };
+            if variables.iter().any(|other| other.name == variable.name) {
+                return Err(Error::Meaning {
+                    position: variable.position,
+                    message: "a shared variable of this name is declared elsewhere, too".into(),
+                    text: variable.name.into(),
+                });
+            }
+            variables.push(*variable);
         }
         Ok(())
     }

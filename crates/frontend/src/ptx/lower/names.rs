@@ -169,7 +169,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
                 let end = &mut self.body.local_bytes;
                 Symbol::Local(place(end, size, variable)?)
             }
-            VariableSpace::Shared if self.function.is_kernel => {
+            VariableSpace::Shared => {
                 let end = &mut self.body.shared_bytes;
                 Symbol::Shared(place(end, size, variable)?)
             }
