@@ -35,8 +35,16 @@ impl Convergence {
     /// find all theirs with them, and those that do not execute it, go on.
     pub fn warp_sync_each(&mut self, lanes: Mask, masks: &[Mask; LANES]) {
         let (pc, here) = (self.pc, self.active);
+        let virtual_code = self.reconverge_anywhere;
+        // Of PTX, lanes of one call and of calls within it can be here at once.
+        let there = |mask: Mask| match virtual_code {
+            true => lanes_of(lanes & here)
+                .filter(|lane| masks[*lane] == mask)
+                .fold(0, |there, lane| there | 1 << lane),
+            false => here,
+        };
         let mut waits = lanes_of(lanes & here)
-            .filter(|lane| masks[*lane] & self.live & !here != 0)
+            .filter(|lane| masks[*lane] & self.live & !there(masks[*lane]) != 0)
             .fold(0, |waits, lane| waits | 1 << lane);
         let goes = here & !waits;
         self.active = 0;
@@ -152,16 +160,19 @@ impl Convergence {
             .fold(0, |lanes, path| lanes | path.lanes)
     }
 
-    /// Warp syncs are released when all live lanes of their mask wait at one instruction, or for the same
-    /// lanes at several.
+    /// Warp syncs are released when all live lanes of their mask wait for the same lanes, or, in machine code, at
+    /// one instruction.
     pub(super) fn release_warp_syncs(&mut self) {
+        let by_place = !self.reconverge_anywhere;
         let mut index = 0;
         while index < self.paths.len() {
             let DivergentPath { pc, state, .. } = self.paths[index];
             if let PathState::WarpSync(mask) = state {
                 let arrived = self.lanes_where(|path| {
                     path.state == state
-                        || path.pc == pc && matches!(path.state, PathState::WarpSync(_))
+                        || by_place
+                            && path.pc == pc
+                            && matches!(path.state, PathState::WarpSync(_))
                 });
                 if mask & self.live & !arrived == 0 {
                     self.release(|path| if path.state == state { path.lanes } else { 0 });
