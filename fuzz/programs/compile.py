@@ -93,6 +93,7 @@ def ptx(source, way, arch):
 def lowered(text, arch):
     """PTX as the older assembler takes it, for the architecture asked for."""
     text = re.sub(r"^\.version .*", f".version {OLD_PTX}", text, count=1, flags=re.M)
+    text = text.replace(".volatile.local", ".local")
     return re.sub(r"^\.target sm_\w+", f".target {arch}", text, count=1, flags=re.M)
 
 

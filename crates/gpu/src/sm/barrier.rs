@@ -1,8 +1,8 @@
 //! Barriers of a block.
 //!
 //! Lanes arrive one by one or together; a warp has arrived when all its lanes that are awaited
-//! are there, and then counts as 32 threads, as the hardware counts. Of machine code only the lanes
-//! that arrive first are awaited. Without a number of threads a barrier waits for every warp of the
+//! are there, and then counts as 32 threads, as the hardware counts. Of machine code, lanes that
+//! cannot run are not awaited. Without a number of threads a barrier waits for every warp of the
 //! block that has not ended.
 
 use lockstep_isa::Mask;

@@ -98,10 +98,10 @@ impl SmState {
             warp.convergence.suspend(number as u32);
         }
         let member = warp.identity.warp_in_block;
-        let awaited = if as_warp {
-            execute
-        } else {
-            warp.convergence.live()
+        let arrives_alone = as_warp && barrier.mode == BlockBarrierMode::Arrive;
+        let awaited = match arrives_alone || warp.convergence.is_stuck_at_block_barrier() {
+            true => execute | warp.convergence.suspended(number as u32),
+            false => warp.convergence.live(),
         };
         let block_slot = warp.block;
         let block = self.blocks.blocks[usize::from(block_slot)].as_mut();
@@ -112,6 +112,25 @@ impl SmState {
         }
         self.complete_barrier(model, block_slot, number, context, now);
         Ok(())
+    }
+
+    /// Lanes of a warp wait at a barrier of their block, and the others cannot run: the warp has arrived.
+    #[cold]
+    pub(super) fn arrive_stuck<M: IssueModel>(&mut self, model: &mut M, slot: u8, now: Now) {
+        let warp = &self.warps[usize::from(slot)];
+        let (block_slot, member) = (warp.block, warp.identity.warp_in_block);
+        let context = self.blocks.contexts[usize::from(block_slot)].clone();
+        let context = context.expect("a ready warp has a launch");
+        for number in 0..BARRIERS {
+            let waiting = self.warps[usize::from(slot)]
+                .convergence
+                .suspended(number as u32);
+            let block = self.blocks.blocks[usize::from(block_slot)].as_mut();
+            if let Some(block) = block.filter(|_| waiting != 0) {
+                block.barriers[number].ended(member as usize, waiting);
+                self.complete_barrier(model, block_slot, number, &context, now);
+            }
+        }
     }
 
     /// If all have come, lets those go who wait.

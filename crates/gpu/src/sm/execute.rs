@@ -175,11 +175,13 @@ impl SmState {
             Step::Done(effect) => {
                 if self.warps[usize::from(slot)].convergence.active() == 0 {
                     self.slots.clear_ready(slot);
+                    self.check_stuck(model, slot, now);
                 }
                 effect
             }
             Step::Ended => {
                 self.lanes_ended(model, slot, now, outbox);
+                self.check_stuck(model, slot, now);
                 Effect::Flowed
             }
             Step::Special if replayed => self.replay_special(model, slot, pc, now, outbox),
@@ -192,6 +194,14 @@ impl SmState {
             Step::Wrong(problem) => self.failed(slot, problem, now),
         };
         (effect, free)
+    }
+
+    /// Counts a warp as arrived at barriers of its block if none of its lanes can run.
+    fn check_stuck<M: IssueModel>(&mut self, model: &mut M, slot: u8, now: Now) {
+        let convergence = &self.warps[usize::from(slot)].convergence;
+        if convergence.is_stuck_at_block_barrier() {
+            self.arrive_stuck(model, slot, now);
+        }
     }
 
     /// Meets others, fences, asks the system.

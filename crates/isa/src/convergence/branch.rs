@@ -1,7 +1,7 @@
 //! Divergence: where lanes take different ways.
 
 use super::Convergence;
-use super::path::DivergentPath;
+use super::path::{DivergentPath, Yielded};
 use crate::warp_register::{LANES, Mask, lanes_of};
 
 impl Convergence {
@@ -61,7 +61,10 @@ impl Convergence {
         } else {
             first_target(targets, left)
         };
-        self.set_sibling(DivergentPath::ready(self.pc, self.active & !lanes));
+        self.set_sibling(DivergentPath {
+            yielded: Yielded::AtIndirectJump,
+            ..DivergentPath::ready(self.pc, self.active & !lanes)
+        });
         (self.pc, self.active) = (pc, lanes);
     }
 

@@ -23,7 +23,8 @@
 //! - Of the rest, the youngest is scheduled, with every lane that is there, those that wait for the
 //!   barrier there too: lanes that it records wait on, all others go on.
 //! - Recorded lanes that wait anywhere count as arrived.
-//! - Lanes that yield while others are there are no longer waited for.
+//! - Lanes that yield while others are there are no longer waited for, but at the barriers of callers.
+//! - Lanes at a barrier of the block arrive for their warp when none of the others is ready.
 //! - A barrier that came back from a register is executed once more before its lanes go on. Its lanes
 //!   that wait at earlier instructions, at which it or another barrier does not hold them any more,
 //!   are *deferred*: they run when no path is ready, or as soon as the next barrier that records them

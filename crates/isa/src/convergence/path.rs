@@ -42,6 +42,19 @@ impl PathState {
     }
 }
 
+/// How a path that is ready came to wait for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Yielded {
+    /// It did not let others run.
+    No,
+    /// `NANOSLEEP`.
+    Asleep,
+    /// `YIELD`.
+    Spinning,
+    /// It stays at an indirect jump whose other lanes went first.
+    AtIndirectJump,
+}
+
 /// Lanes with one program counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DivergentPath {
@@ -53,8 +66,8 @@ pub struct DivergentPath {
     pub state: PathState,
     /// Whether it is the other side of the last branch, which runs next.
     pub(super) sibling: bool,
-    /// Whether it yielded by sleeping.
-    pub(super) slept: bool,
+    /// How it let others run, if it did.
+    pub(super) yielded: Yielded,
 }
 
 impl DivergentPath {
@@ -64,7 +77,7 @@ impl DivergentPath {
             lanes,
             state: PathState::Ready,
             sibling: false,
-            slept: false,
+            yielded: Yielded::No,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Convergence;
-use super::path::{DivergentPath, PathState};
+use super::path::{DivergentPath, PathState, Yielded};
 
 /// Taken backward branches that a path may make while others could run.
 const BRANCH_BUDGET: u32 = 8;
@@ -31,9 +31,9 @@ impl Convergence {
     ///
     /// Compilers put this into loops that wait for other lanes, and a barrier behind such a loop
     /// all the same: whoever waits at the barrier may hold the lock. Hardware no longer waits for lanes
-    /// that yielded to others: those at the barrier execute it once more and go on. The barriers that functions keep
-    /// for their callers wait for them if they do not sleep and others could run. For PTX, after some turns in which nobody else could run, the lanes that wait longest at a
-    /// barrier go on.
+    /// that yielded to others: those at the barrier execute it once more and go on. Only the barriers that functions
+    /// keep for their callers wait for them, unless they sleep or all others spin, too. For PTX, after some turns in
+    /// which nobody else could run, the lanes that wait longest at a barrier go on.
     pub fn yield_to_others(&mut self, sleeps: bool) {
         self.pc += 1;
         if self.reconverge_anywhere {
@@ -50,7 +50,11 @@ impl Convergence {
             return;
         }
         self.leave_barriers(0..CALLERS_BARRIERS);
-        if sleeps || !self.any_runnable() {
+        let others = |path: &DivergentPath| {
+            path.yielded != Yielded::Spinning
+                && matches!(path.state, PathState::Ready | PathState::Deferred)
+        };
+        if sleeps || !self.paths.iter().any(others) {
             self.leave_barriers(CALLERS_BARRIERS..self.barriers.len());
         }
         if !self.any_runnable() {
@@ -61,7 +65,11 @@ impl Convergence {
             return self.run_oldest();
         }
         let parked = DivergentPath {
-            slept: sleeps,
+            yielded: if sleeps {
+                Yielded::Asleep
+            } else {
+                Yielded::Spinning
+            },
             ..DivergentPath::ready(self.pc, self.active)
         };
         self.active = 0;
@@ -85,7 +93,7 @@ impl Convergence {
         for path in &self.paths {
             fold = step(fold, u64::from(path.pc) << 32 | u64::from(path.lanes));
             fold = step(fold, path.state.number());
-            fold = step(fold, u64::from(path.sibling) << 1 | u64::from(path.slept));
+            fold = step(fold, (path.yielded as u64) << 1 | u64::from(path.sibling));
         }
         if self.any_runnable() {
             let yields = self.yields % YIELDS_TO_SIBLING;
@@ -148,7 +156,7 @@ impl Convergence {
             lanes: self.active,
             state,
             sibling: false,
-            slept: false,
+            yielded: Yielded::No,
         });
         self.active = 0;
     }
@@ -156,10 +164,15 @@ impl Convergence {
     /// Runs a path that is ready: the sibling, else the youngest; for PTX the
     /// oldest.
     pub(super) fn schedule_next(&mut self) {
-        if self.active != 0 || self.is_at_block_barrier() {
+        if self.active != 0 {
             return;
         }
-        let ready = |path: &DivergentPath| path.state == PathState::Ready;
+        // Lanes at a barrier of the block wait for the other side of a branch, but not of an indirect jump.
+        let at_barrier = self.arrives_as_warp() && self.is_at_block_barrier();
+        let ready = |path: &DivergentPath| {
+            let comes = path.sibling && path.yielded != Yielded::AtIndirectJump;
+            path.state == PathState::Ready && (comes || !at_barrier)
+        };
         let index = if self.reconverge_anywhere {
             self.paths.iter().position(ready)
         } else {
@@ -177,11 +190,16 @@ impl Convergence {
             self.scheduled_alone = are_ready == 1 || are_ready == 0 && are_deferred == 1;
             sibling
                 .or_else(|| self.paths.iter().rposition(ready))
-                .or_else(|| self.paths.iter().position(deferred))
+                .or_else(|| {
+                    let mut paths = self.paths.iter();
+                    paths.position(|path| !at_barrier && deferred(path))
+                })
         };
         if let Some(index) = index {
             let path = self.paths.remove(index);
             self.run_path(path);
+        } else if at_barrier {
+            // The warp has arrived at the barrier, and lanes that wait for each other stay where they are.
         } else if self.nobody_is_coming() && self.break_deadlock() {
             // Nobody is left who could record these lanes again.
             self.schedule_next();

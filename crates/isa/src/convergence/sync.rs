@@ -1,7 +1,7 @@
 //! Waiting for named lanes (`WARPSYNC`) and for something outside the warp.
 
 use super::Convergence;
-use super::path::{DivergentPath, PathState};
+use super::path::{DivergentPath, PathState, Yielded};
 use crate::warp_register::{LANES, Mask, lanes_of};
 
 /// Tags of [`Convergence::suspend`] up to this one are barriers that wait for whole warps: those of the block, and
@@ -87,7 +87,9 @@ impl Convergence {
             );
             path.pc == pc && waits
         };
-        let asleep = |path: &DivergentPath| path.state != PathState::Ready || path.slept;
+        let asleep = |path: &DivergentPath| {
+            path.state != PathState::Ready || path.yielded == Yielded::Asleep
+        };
         self.park(state);
         let here = self.lanes_where(waiting);
         if !self.reconverge_anywhere && (here != active || self.paths.iter().all(asleep)) {
@@ -99,7 +101,7 @@ impl Convergence {
     }
 
     /// The running path waits for something outside the warp; its next instruction is the
-    /// following one. At a barrier of the block, machine code waits with the whole warp.
+    /// following one.
     pub fn suspend(&mut self, tag: u32) {
         self.park(PathState::External(tag));
         self.schedule_next();
@@ -107,9 +109,6 @@ impl Convergence {
 
     /// Paths that wait under `tag` may run; gives their lanes.
     pub fn resume(&mut self, tag: u32) -> Mask {
-        if self.arrives_as_warp() && tag < LAST_WARP_BARRIER {
-            return self.leave_block_barrier(tag);
-        }
         let mut lanes = 0;
         for path in &mut self.paths {
             if path.state == PathState::External(tag) {
@@ -125,30 +124,26 @@ impl Convergence {
         lanes
     }
 
-    /// Whether the first lanes at a barrier of the block arrive for their warp, which then waits as a whole: so machine
+    /// Whether lanes at a barrier of the block arrive for their warp as soon as none of the others can run: so machine
     /// code has it. Lanes of PTX arrive one by one.
     #[must_use]
     pub fn arrives_as_warp(&self) -> bool {
         !self.reconverge_anywhere
     }
 
-    /// Whether lanes wait at a barrier of the block on behalf of the warp.
-    pub(super) fn is_at_block_barrier(&self) -> bool {
-        self.arrives_as_warp()
-            && self.paths.iter().any(
-                |path| matches!(path.state, PathState::External(tag) if tag < LAST_WARP_BARRIER),
-            )
+    /// Whether lanes wait at a barrier of the block and nobody can run, or be let go on by something else.
+    #[must_use]
+    pub fn is_stuck_at_block_barrier(&self) -> bool {
+        self.active == 0
+            && self.arrives_as_warp()
+            && self.is_at_block_barrier()
+            && !self.paths.iter().any(DivergentPath::waits_outside)
     }
 
-    /// The lanes that arrived for the warp go on; the others have their turn when these wait or end.
-    fn leave_block_barrier(&mut self, tag: u32) -> Mask {
-        let waits = |path: &DivergentPath| path.state == PathState::External(tag);
-        let Some(index) = self.paths.iter().position(waits) else {
-            return 0;
-        };
-        let path = self.paths.remove(index);
-        (self.pc, self.active) = (path.pc + 1, path.lanes);
-        path.lanes
+    pub(super) fn is_at_block_barrier(&self) -> bool {
+        self.paths
+            .iter()
+            .any(|path| matches!(path.state, PathState::External(tag) if tag < LAST_WARP_BARRIER))
     }
 
     /// Lanes that wait under `tag`.
@@ -170,9 +165,7 @@ impl Convergence {
             if let PathState::WarpSync(mask) = state {
                 let arrived = self.lanes_where(|path| {
                     path.state == state
-                        || by_place
-                            && path.pc == pc
-                            && matches!(path.state, PathState::WarpSync(_))
+                        || by_place && path.pc == pc && matches!(path.state, PathState::WarpSync(_))
                 });
                 if mask & self.live & !arrived == 0 {
                     self.release(|path| if path.state == state { path.lanes } else { 0 });
