@@ -31,7 +31,7 @@ const RUNS: [&[&str]; 3] = [
 /// Programs of `validation/microbench` that say which lanes are together: mode, and lines of their tables that differ.
 const LANES: [(&str, &str, usize); 2] = [
     ("yield_in_calls", "functional", 0),
-    ("barrier_parts", "timing", 1),
+    ("barrier_parts", "timing", 20),
 ];
 
 /// Random programs of those recorded, of 16 kernels each.

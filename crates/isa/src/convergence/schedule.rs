@@ -167,11 +167,11 @@ impl Convergence {
         if self.active != 0 {
             return;
         }
-        // Lanes at a barrier of the block wait for the other side of a branch, but not of an indirect jump.
+        // Lanes at a barrier of the block wait for others that are ready, but not for those at an indirect jump.
         let at_barrier = self.arrives_as_warp() && self.is_at_block_barrier();
         let ready = |path: &DivergentPath| {
-            let comes = path.sibling && path.yielded != Yielded::AtIndirectJump;
-            path.state == PathState::Ready && (comes || !at_barrier)
+            let stays = at_barrier && path.yielded == Yielded::AtIndirectJump;
+            path.state == PathState::Ready && !stays
         };
         let index = if self.reconverge_anywhere {
             self.paths.iter().position(ready)
