@@ -347,20 +347,20 @@ fn lanes_that_were_deferred_before_go_first_when_their_next_barrier_is_complete(
     warp.branch(0x2, 9);
     warp.converge_wait(0); // lane 1 comes and frees lane 0
     assert_eq!((warp.pc(), warp.active()), (10, 0x2));
-    warp.suspend(1);
+    warp.suspend(LAST_WARP_BARRIER + 1);
     warp.branch(0xe0, 20); // lanes 2 to 4 first at a tie, at 3
     warp.branch(0x18, 40); // lane 2 first; lanes 3, 4 kept, lanes 5 to 7 among the rest
-    warp.suspend(2);
+    warp.suspend(LAST_WARP_BARRIER + 2);
     assert_eq!((warp.pc(), warp.active()), (40, 0x18));
     warp.set_barrier(0, 0xe1);
     warp.take_reissued();
-    warp.suspend(3);
+    warp.suspend(LAST_WARP_BARRIER + 3);
     assert_eq!((warp.pc(), warp.active()), (20, 0xe0), "ready ones first");
     warp.converge_wait(0); // complete, but lane 0 was deferred before
     assert_eq!((warp.pc(), warp.active()), (5, 0x1));
     warp.converge_wait(0);
     assert_eq!((warp.pc(), warp.active()), (6, 0x1), "nothing holds it");
-    warp.suspend(4);
+    warp.suspend(LAST_WARP_BARRIER + 4);
     assert_eq!((warp.pc(), warp.active()), (20, 0xe0), "once more");
     warp.converge_wait(0);
     assert_eq!((warp.pc(), warp.active()), (21, 0xe0));
@@ -373,12 +373,17 @@ fn lanes_that_were_deferred_before_go_first_when_their_next_barrier_is_complete(
 
 /// Recursion does this: a lane leaves all its calls with lanes of an inner one, and stands at `__syncthreads()`.
 #[test]
-fn lanes_at_a_barrier_do_not_wait_for_those_at_a_barrier_of_the_block() {
+fn lanes_at_a_barrier_of_the_block_arrive_for_their_warp() {
     let mut warp = native(0xf);
     warp.branch(0x1, 9); // lane 0 first
     warp.suspend(0);
+    assert!(!warp.is_stuck_at_block_barrier(), "the others are ready");
     warp.set_barrier(0, 0xf); // 1: as a return from a call does
     warp.converge_wait(0); // 2
+    assert!(warp.is_stuck_at_block_barrier());
+    warp.resume(0);
+    assert_eq!((warp.pc(), warp.active()), (10, 0x1));
+    warp.suspend(LAST_WARP_BARRIER);
     assert_eq!((warp.pc(), warp.active()), (1, 0xe), "once more");
     warp.converge_wait(0);
     assert_eq!((warp.pc(), warp.active()), (2, 0xe));
