@@ -42,7 +42,7 @@ impl PathState {
     }
 }
 
-/// How a path that is ready came to wait for its turn.
+/// The reason why a path that is ready waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Yielded {
     /// It did not let others run.
@@ -66,7 +66,7 @@ pub struct DivergentPath {
     pub state: PathState,
     /// Whether it is the other side of the last branch, which runs next.
     pub(super) sibling: bool,
-    /// How it let others run, if it did.
+    /// The reason why it waits for its turn.
     pub(super) yielded: Yielded,
 }
 

@@ -77,7 +77,7 @@ impl Convergence {
         self.set_sibling(parked);
     }
 
-    /// Nobody waits for the active lanes at these barriers any more.
+    /// Takes the active lanes out of these barriers.
     fn leave_barriers(&mut self, barriers: Range<usize>) {
         for barrier in barriers.start..barriers.end.min(self.barriers.len()) {
             self.barriers[barrier] &= !self.active;
