@@ -11,6 +11,7 @@ made by the generator that FILE names, or taken from the archive beside it (FILE
 
 import argparse
 import collections
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -32,11 +33,15 @@ def header(golden):
     return {line[0]: line[-1] for line in lines}
 
 
-def write(seeds, kernels, folder):
+def write(seeds, kernels, folder, jobs=1):
     """Writes the programs of these seeds."""
-    for seed in seeds:
+
+    def one(seed):
         command = [sys.executable, tools.HERE / "generate.py", "--seed", seed, "--kernels", kernels, "--out", folder]
         subprocess.run([str(word) for word in command], check=True)
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, seeds))
 
 
 def unpack(archive, seeds, folder):
@@ -111,7 +116,7 @@ def main():
     for batch in batches(seeds, BATCH):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-programs-"))
         try:
-            unpack(archive, batch, folder) if archive else write(batch, options.kernels, folder)
+            unpack(archive, batch, folder) if archive else write(batch, options.kernels, folder, options.jobs)
             names = {f"p{seed}" for seed in batch}
             expected = {key: value for key, value in golden.items() if key[0] in names}
             for way in options.way:
