@@ -33,14 +33,6 @@ def run(runner, listed, seconds):
         return (late.stdout or b"").decode()
 
 
-def pack(folder, file):
-    """One archive of images and manifests, made by as many threads as there are cores."""
-    names = sorted(path.name for path in folder.iterdir() if path.suffix in (".cubin", ".ptx", ".txt"))
-    with open(file, "wb") as out:
-        tar = subprocess.Popen(["tar", "cf", "-", "-C", folder, *names], stdout=subprocess.PIPE)
-        subprocess.run(["xz", "-2", "-T0"], stdin=tar.stdout, stdout=out, check=True)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, required=True)
@@ -66,7 +58,7 @@ def main():
             check.write(batch, options.kernels, folder, os.cpu_count())
             for way in options.way:
                 made = folder / way
-                _, failures = compiling.compile_all(folder, way, options.arch, made, os.cpu_count())
+                images, failures = compiling.compile_all(folder, way, options.arch, made, os.cpu_count())
                 for source, why in failures.items():
                     print(f"{source.stem} {way}: {why}", flush=True)
                 lines = run(runner, made / "list.txt", 60)
@@ -74,7 +66,7 @@ def main():
                     results.write(lines)
                 kernels += lines.count("\n")
                 if options.images:
-                    pack(made, options.out / f"{way}-{batch[0]}.tar.xz")
+                    compiling.pack(made, images, options.out / f"{way}-{batch[0]}.tar.xz")
         finally:
             shutil.rmtree(folder)
         print(f"seeds {batch[0]} to {batch[-1]}: {kernels} results, {time.monotonic() - start:.0f} s", flush=True)

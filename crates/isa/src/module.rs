@@ -6,6 +6,7 @@ use crate::{
     code::Code,
     instruction::Instruction,
     lanes::{ConstantBanks, Identity},
+    memory::{PARAMETER_WINDOW, WINDOW_SIZE},
     trace::TraceSource,
 };
 
@@ -150,8 +151,8 @@ pub struct Kernel {
     pub shared_reserved: u32,
     /// Local memory of a thread: what the code is known to need.
     pub local_bytes: u32,
-    /// Whether it calls functions or makes arrays of a size that it computes, so that nobody but the program
-    /// knows how deep the stack gets: a launch adds the context's stack size.
+    /// Whether it calls functions or makes arrays of a size that it computes: only the program knows then how
+    /// deep the stack gets, and a launch adds the context's stack size.
     pub needs_stack: bool,
     /// Constant bytes that the profiler reports.
     pub constant_bytes: u32,
@@ -225,6 +226,13 @@ pub struct Bank0Layout {
 }
 
 impl Kernel {
+    /// Where a generic address lies in bank 0, if it is one of the parameters.
+    #[must_use]
+    pub fn parameter_offset(&self, address: u64) -> Option<u64> {
+        let offset = address.checked_sub(PARAMETER_WINDOW)?;
+        (offset < WINDOW_SIZE).then_some(offset + u64::from(self.parameter_base))
+    }
+
     /// Constant banks of a launch: the module's, the kernel's, and bank 0 with the driver's
     /// words and the arguments. `read` copies global memory for banks that programs can write.
     #[must_use]
@@ -269,7 +277,7 @@ impl Kernel {
             (self.bank0.shared_window, crate::memory::SHARED_WINDOW),
             (self.bank0.local_window, crate::memory::LOCAL_WINDOW),
             (self.bank0.grid, identity.grid),
-            (self.bank0.parameter_window, crate::memory::PARAMETER_WINDOW),
+            (self.bank0.parameter_window, PARAMETER_WINDOW),
         ];
         for (offset, value) in windows {
             word(offset, 0, value as u32);

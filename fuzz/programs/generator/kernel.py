@@ -12,7 +12,7 @@ import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from .types import FLOATS, HALVES, INTEGERS, TYPES, WEIGHTS, immediate
+from .types import TYPES, WEIGHTS, immediate
 
 LEVELS = {"thread": 0, "warp": 1, "block": 2, "launch": 3}
 FORMS = []

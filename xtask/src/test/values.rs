@@ -14,14 +14,14 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// How the program is compiled: a name and nvcc's options.
+/// Compilations of the program: a name and nvcc's options.
 const COMPILED: [(&str, &[&str]); 3] = [
     ("optimised", &["-O3"]),
     ("debug", &["-G"]),
     ("unoptimised", &["-O3", "-Xptxas", "-O0"]),
 ];
 
-/// How it runs: options of `lockstep run`.
+/// Options of `lockstep run` with which it runs.
 const RUNS: [&[&str]; 3] = [
     &["--mode", "functional"],
     &["--mode", "timing"],

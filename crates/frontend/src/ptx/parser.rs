@@ -250,7 +250,7 @@ impl<'a> Parser<'a> {
                 let mut function = self.function(name, false, results, position)?;
                 function.no_return |= no_return;
                 if let Some(body) = &mut function.body {
-                    self.hoist_shared(body, &mut program.variables)?;
+                    hoist_shared(body, &mut program.variables)?;
                 }
                 program.functions.push(function);
             }
@@ -258,34 +258,6 @@ impl<'a> Parser<'a> {
                 let variables = self.variables(linkage)?;
                 program.variables.extend(variables);
             }
-        }
-        Ok(())
-    }
-
-    /// Makes the shared variables of a function the module's: whichever kernel calls it has them.
-    fn hoist_shared(
-        &self,
-        body: &mut Vec<Statement<'a>>,
-        variables: &mut Vec<Variable<'a>>,
-    ) -> Result<(), Error> {
-        for statement in body.iter_mut() {
-            if let Statement::Block(inner) = statement {
-                self.hoist_shared(inner, variables)?;
-            }
-        }
-        let shared = |statement: &mut Statement<'a>| matches!(statement, Statement::Variable(variable) if variable.space == VariableSpace::Shared);
-        for statement in body.extract_if(.., shared) {
-            let Statement::Variable(variable) = statement else {
-                continue;
-            };
-            if variables.iter().any(|other| other.name == variable.name) {
-                return Err(Error::Meaning {
-                    position: variable.position,
-                    message: "a shared variable of this name is declared elsewhere, too".into(),
-                    text: variable.name.into(),
-                });
-            }
-            variables.push(*variable);
         }
         Ok(())
     }
@@ -430,4 +402,31 @@ impl<'a> Parser<'a> {
         }
         Ok(list)
     }
+}
+
+/// Makes the shared variables of a function the module's: whichever kernel calls it has them.
+fn hoist_shared<'a>(
+    body: &mut Vec<Statement<'a>>,
+    variables: &mut Vec<Variable<'a>>,
+) -> Result<(), Error> {
+    for statement in std::mem::take(body) {
+        match statement {
+            Statement::Variable(variable) if variable.space == VariableSpace::Shared => {
+                if variables.iter().any(|other| other.name == variable.name) {
+                    return Err(Error::Meaning {
+                        position: variable.position,
+                        message: "a shared variable of this name is declared elsewhere, too".into(),
+                        text: variable.name.into(),
+                    });
+                }
+                variables.push(*variable);
+            }
+            Statement::Block(mut inner) => {
+                hoist_shared(&mut inner, variables)?;
+                body.push(Statement::Block(inner));
+            }
+            other => body.push(other),
+        }
+    }
+    Ok(())
 }

@@ -55,12 +55,7 @@ impl SmState {
             let kind = FaultKind::Unsupported(format!("barrier {number}; a block has 16"));
             return Err(Problem { lane: first, kind });
         }
-        let as_warp = warp.convergence.arrives_as_warp();
-        let reduces = !matches!(
-            barrier.mode,
-            BlockBarrierMode::Sync | BlockBarrierMode::Arrive
-        );
-        if execute != active && (reduces || !as_warp) {
+        if execute != active {
             // Lanes that do not take part go their own way.
             warp.convergence.branch(execute, pc);
             if warp.convergence.active() != execute {
@@ -98,9 +93,9 @@ impl SmState {
             warp.convergence.suspend(number as u32);
         }
         let member = warp.identity.warp_in_block;
-        let arrives_alone = as_warp && barrier.mode == BlockBarrierMode::Arrive;
-        let awaited = match arrives_alone || warp.convergence.is_stuck_at_block_barrier() {
-            true => execute | warp.convergence.suspended(number as u32),
+        let goes_on = barrier.mode == BlockBarrierMode::Arrive;
+        let awaited = match goes_on && warp.convergence.arrives_as_warp() {
+            true => execute,
             false => warp.convergence.live(),
         };
         let block_slot = warp.block;
@@ -114,7 +109,7 @@ impl SmState {
         Ok(())
     }
 
-    /// Lanes of a warp wait at a barrier of their block, and the others cannot run: the warp has arrived.
+    /// The warp has arrived at barriers of its block where only some of its lanes wait: the others cannot run.
     #[cold]
     pub(super) fn arrive_stuck<M: IssueModel>(&mut self, model: &mut M, slot: u8, now: Now) {
         let warp = &self.warps[usize::from(slot)];

@@ -184,8 +184,16 @@ impl SmState {
                 self.check_stuck(model, slot, now);
                 Effect::Flowed
             }
-            Step::Special if replayed => self.replay_special(model, slot, pc, now, outbox),
-            Step::Special => self.special(model, slot, pc, now, outbox),
+            Step::Special if replayed => {
+                let effect = self.replay_special(model, slot, pc, now, outbox);
+                self.check_stuck(model, slot, now);
+                effect
+            }
+            Step::Special => {
+                let effect = self.special(model, slot, pc, now, outbox);
+                self.check_stuck(model, slot, now);
+                effect
+            }
             Step::OrderFirst { boundary } => self.order_first(slot, boundary),
             Step::Suspended => {
                 self.suspend_at_mbarrier(slot);

@@ -1,7 +1,7 @@
 //! Divergence: where lanes take different ways.
 
 use super::Convergence;
-use super::path::{DivergentPath, Yielded};
+use super::path::{DivergentPath, ReadyAfter};
 use crate::warp_register::{LANES, Mask, lanes_of};
 
 impl Convergence {
@@ -62,7 +62,7 @@ impl Convergence {
             first_target(targets, left)
         };
         self.set_sibling(DivergentPath {
-            yielded: Yielded::AtIndirectJump,
+            ready_after: ReadyAfter::IndirectJump,
             ..DivergentPath::ready(self.pc, self.active & !lanes)
         });
         (self.pc, self.active) = (pc, lanes);

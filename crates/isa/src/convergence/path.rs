@@ -42,17 +42,17 @@ impl PathState {
     }
 }
 
-/// The reason why a path that is ready waits for its turn.
+/// The instruction behind which a path that is ready waits for its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Yielded {
-    /// It did not let others run.
-    No,
+pub enum ReadyAfter {
+    /// Any other.
+    Other,
     /// `NANOSLEEP`.
-    Asleep,
+    Sleep,
     /// `YIELD`.
-    Spinning,
-    /// It stays at an indirect jump whose other lanes went first.
-    AtIndirectJump,
+    Yield,
+    /// An indirect jump that other lanes took first, and that it executes again.
+    IndirectJump,
 }
 
 /// Lanes with one program counter.
@@ -66,8 +66,8 @@ pub struct DivergentPath {
     pub state: PathState,
     /// Whether it is the other side of the last branch, which runs next.
     pub(super) sibling: bool,
-    /// The reason why it waits for its turn.
-    pub(super) yielded: Yielded,
+    /// The instruction behind which it waits for its turn.
+    pub(super) ready_after: ReadyAfter,
 }
 
 impl DivergentPath {
@@ -77,12 +77,12 @@ impl DivergentPath {
             lanes,
             state: PathState::Ready,
             sibling: false,
-            yielded: Yielded::No,
+            ready_after: ReadyAfter::Other,
         }
     }
 
-    /// Whether something outside the warp may let it go on. A barrier of the block or cluster does not: it waits for the
-    /// whole warp, and so for lanes that are here.
+    /// Whether something outside the warp may let it go on, whatever the warp's other lanes do. Barriers of the block and
+    /// the cluster do not: they wait for the warp.
     pub(super) fn waits_outside(&self) -> bool {
         matches!(self.state, PathState::External(tag) if tag > LAST_WARP_BARRIER)
     }

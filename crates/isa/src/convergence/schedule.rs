@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Convergence;
-use super::path::{DivergentPath, PathState, Yielded};
+use super::path::{DivergentPath, PathState, ReadyAfter};
 
 /// Taken backward branches that a path may make while others could run.
 const BRANCH_BUDGET: u32 = 8;
@@ -32,8 +32,8 @@ impl Convergence {
     /// Compilers put this into loops that wait for other lanes, and a barrier behind such a loop
     /// all the same: whoever waits at the barrier may hold the lock. Hardware no longer waits for lanes
     /// that yielded to others: those at the barrier execute it once more and go on. Only the barriers that functions
-    /// keep for their callers wait for them, unless they sleep or all others spin, too. For PTX, after some turns in
-    /// which nobody else could run, the lanes that wait longest at a barrier go on.
+    /// keep for their callers wait for them, unless they sleep or all others spin, too. For PTX, the lanes that wait
+    /// longest at a barrier go on after some turns in which no other path could run.
     pub fn yield_to_others(&mut self, sleeps: bool) {
         self.pc += 1;
         if self.reconverge_anywhere {
@@ -51,7 +51,7 @@ impl Convergence {
         }
         self.leave_barriers(0..CALLERS_BARRIERS);
         let others = |path: &DivergentPath| {
-            path.yielded != Yielded::Spinning
+            path.ready_after != ReadyAfter::Yield
                 && matches!(path.state, PathState::Ready | PathState::Deferred)
         };
         if sleeps || !self.paths.iter().any(others) {
@@ -65,10 +65,10 @@ impl Convergence {
             return self.run_oldest();
         }
         let parked = DivergentPath {
-            yielded: if sleeps {
-                Yielded::Asleep
+            ready_after: if sleeps {
+                ReadyAfter::Sleep
             } else {
-                Yielded::Spinning
+                ReadyAfter::Yield
             },
             ..DivergentPath::ready(self.pc, self.active)
         };
@@ -93,7 +93,10 @@ impl Convergence {
         for path in &self.paths {
             fold = step(fold, u64::from(path.pc) << 32 | u64::from(path.lanes));
             fold = step(fold, path.state.number());
-            fold = step(fold, (path.yielded as u64) << 1 | u64::from(path.sibling));
+            fold = step(
+                fold,
+                (path.ready_after as u64) << 1 | u64::from(path.sibling),
+            );
         }
         if self.any_runnable() {
             let yields = self.yields % YIELDS_TO_SIBLING;
@@ -156,7 +159,7 @@ impl Convergence {
             lanes: self.active,
             state,
             sibling: false,
-            yielded: Yielded::No,
+            ready_after: ReadyAfter::Other,
         });
         self.active = 0;
     }
@@ -170,7 +173,7 @@ impl Convergence {
         // Lanes at a barrier of the block wait for others that are ready, but not for those at an indirect jump.
         let at_barrier = self.arrives_as_warp() && self.is_at_block_barrier();
         let ready = |path: &DivergentPath| {
-            let stays = at_barrier && path.yielded == Yielded::AtIndirectJump;
+            let stays = at_barrier && path.ready_after == ReadyAfter::IndirectJump;
             path.state == PathState::Ready && !stays
         };
         let index = if self.reconverge_anywhere {
@@ -217,7 +220,7 @@ impl Convergence {
         self.reconverge_at_pc();
     }
 
-    /// Whether nobody is left whom something outside the warp may wake. PTX may record lanes again that it does.
+    /// Whether no path waits for something outside the warp. PTX may record the lanes of such a path again.
     pub(super) fn nobody_is_coming(&self) -> bool {
         !self.reconverge_anywhere || !self.paths.iter().any(DivergentPath::waits_outside)
     }

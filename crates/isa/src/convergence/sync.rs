@@ -1,7 +1,7 @@
 //! Waiting for named lanes (`WARPSYNC`) and for something outside the warp.
 
 use super::Convergence;
-use super::path::{DivergentPath, PathState, Yielded};
+use super::path::{DivergentPath, PathState, ReadyAfter};
 use crate::warp_register::{LANES, Mask, lanes_of};
 
 /// Tags of [`Convergence::suspend`] up to this one are barriers that wait for whole warps: those of the block, and
@@ -88,7 +88,7 @@ impl Convergence {
             path.pc == pc && waits
         };
         let asleep = |path: &DivergentPath| {
-            path.state != PathState::Ready || path.yielded == Yielded::Asleep
+            path.state != PathState::Ready || path.ready_after == ReadyAfter::Sleep
         };
         self.park(state);
         let here = self.lanes_where(waiting);
@@ -131,10 +131,11 @@ impl Convergence {
         !self.reconverge_anywhere
     }
 
-    /// Whether lanes wait at a barrier of the block and nobody can run, or be let go on by something else.
+    /// Whether some lanes wait at a barrier of the block, and the others can neither run nor be woken from outside.
     #[must_use]
     pub fn is_stuck_at_block_barrier(&self) -> bool {
         self.active == 0
+            && self.paths.len() > 1
             && self.arrives_as_warp()
             && self.is_at_block_barrier()
             && !self.paths.iter().any(DivergentPath::waits_outside)

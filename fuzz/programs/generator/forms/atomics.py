@@ -4,7 +4,6 @@ What an operation answers goes into a thread's hash only where no other thread t
 into sums, which do not depend on who came first.
 """
 
-from .. import lanes as together
 from ..kernel import form
 from ..lanes import deed, number, predicate, spend, variable
 

@@ -2,7 +2,7 @@
 
 use lockstep_isa::bulk::{BulkAction, BulkOperation};
 use lockstep_isa::lanes::{Lanes, ScratchRegister};
-use lockstep_isa::memory::{PARAMETER_WINDOW, Space, WINDOW_SIZE, classify_generic};
+use lockstep_isa::memory::{Space, classify_generic};
 use lockstep_isa::tensor::Start;
 use lockstep_isa::{Instruction, Operand};
 use lockstep_units::{TENSOR_MAP_BYTES, TensorMap};
@@ -143,9 +143,7 @@ fn map_bytes(
 ) -> Result<[u8; TENSOR_MAP_BYTES], FaultKind> {
     let mut bytes = [0; TENSOR_MAP_BYTES];
     let size = TENSOR_MAP_BYTES as u32;
-    if (PARAMETER_WINDOW..PARAMETER_WINDOW + WINDOW_SIZE).contains(&address) {
-        let base = u64::from(site.context.launch.kernel().parameter_base);
-        let offset = address - PARAMETER_WINDOW + base;
+    if let Some(offset) = site.context.launch.kernel().parameter_offset(address) {
         let banks = site.context.banks();
         if let Some(found) = banks.bytes(0, offset, TENSOR_MAP_BYTES) {
             bytes.copy_from_slice(found);

@@ -23,8 +23,7 @@ mod vectors;
 
 use lockstep_isa::addresses::Addresses;
 use lockstep_isa::memory::{
-    Action, LOCAL_WINDOW, MemoryOperation, PARAMETER_WINDOW, SHARED_WINDOW, Space, WINDOW_SIZE,
-    classify_generic,
+    Action, LOCAL_WINDOW, MemoryOperation, SHARED_WINDOW, Space, WINDOW_SIZE, classify_generic,
 };
 use lockstep_isa::operand::PredicateRegister;
 use lockstep_isa::warp_register::{LANES, lanes_of};
@@ -182,6 +181,7 @@ fn generic(
     let mut offsets = addresses.lanes;
     let (mut in_shared, mut in_local, mut in_parameters) = (0, 0, 0);
     let reads = matches!(operation.action, Action::Load);
+    let kernel = site.context.launch.kernel();
     for lane in lanes_of(execute) {
         let address = addresses.lanes[lane];
         let (space, offset) = classify_generic(address);
@@ -189,9 +189,8 @@ fn generic(
         match space {
             Space::Shared => in_shared |= 1 << lane,
             Space::Local => in_local |= 1 << lane,
-            _ if reads && is_parameter(address) => {
-                let base = site.context.launch.kernel().parameter_base;
-                offsets[lane] = address - PARAMETER_WINDOW + u64::from(base);
+            _ if reads && let Some(offset) = kernel.parameter_offset(address) => {
+                offsets[lane] = offset;
                 in_parameters |= 1 << lane;
             }
             _ => {}
@@ -228,11 +227,6 @@ fn generic(
         global::global(site, operation, in_global, &offsets)?;
     }
     Ok(())
-}
-
-/// Whether a generic address is one of the kernel's parameters.
-fn is_parameter(address: u64) -> bool {
-    (PARAMETER_WINDOW..PARAMETER_WINDOW + WINDOW_SIZE).contains(&address)
 }
 
 fn constant(
