@@ -15,7 +15,6 @@ import concurrent.futures
 import dataclasses
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -29,7 +28,7 @@ class Way:
 
     assembler: tuple = ()
     front: tuple = ()  # options of the front end; PTX is shared by ways where they are the same
-    old: bool = False  # assembled by CUDA 12.9
+    old: bool = False  # assembled by CUDA 12.9, as code older than OLDEST_FRONT always is
     is_ptx: bool = False  # the image is the PTX
 
 
@@ -57,9 +56,13 @@ class Failed(Exception):
     """A compiler that refused a program, crashed or hung; its first words say why."""
 
 
+def number(arch):
+    """The number of an architecture, as 90 of sm_90a."""
+    return int(re.sub(r"\D", "", arch))
+
+
 def front_architecture(arch):
-    number = re.fullmatch(r"sm_(\d+)([af]?)", arch)
-    return f"compute_{max(int(number[1]), OLDEST_FRONT)}{number[2]}"
+    return f"compute_{max(number(arch), OLDEST_FRONT)}{arch.removeprefix('sm_').lstrip('0123456789')}"
 
 
 def call(command):
@@ -101,22 +104,22 @@ def image(source, way, arch, out):
     text = ptx(source, way, arch)
     if way.is_ptx:
         made = out / (source.stem + ".ptx")
-        shutil.copyfile(text, made)
+        made.write_text(lowered(text.read_text(), arch) if number(arch) < OLDEST_FRONT else text.read_text())
         return made
     made = out / (source.stem + ".cubin")
     if is_fresh(made, text):
         return made
     part = made.with_suffix(".part")
     assembler = tools.ptxas()
-    if way.old:
+    old = way.old or number(arch) < OLDEST_FRONT
+    if old:
         assembler = tools.ptxas129()
-        old = part.with_suffix(".ptx129")
-        old.write_text(lowered(text.read_text(), arch))
-        text = old
+        text = part.with_suffix(".ptx129")
+        text.write_text(lowered(ptx(source, way, arch).read_text(), arch))
     try:
         call([assembler, f"-arch={arch}", "-m64", "--fmad", "false", *way.assembler, text, "-o", part])
     finally:
-        if way.old:
+        if old:
             text.unlink()
     part.rename(made)
     return made
@@ -124,9 +127,8 @@ def image(source, way, arch, out):
 
 def manifest(text, arch):
     """The lines of a manifest without the kernels that need a later architecture."""
-    number = int(re.sub(r"\D", "", arch))
     needs = [re.search(r" arch (\d+)", line) for line in text.splitlines()]
-    return "".join(line + "\n" for line, need in zip(text.splitlines(), needs) if not need or int(need[1]) <= number)
+    return "".join(line + "\n" for line, need in zip(text.splitlines(), needs) if not need or int(need[1]) <= number(arch))
 
 
 def compile_all(folder, way, arch, out, jobs=1):

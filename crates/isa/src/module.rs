@@ -209,6 +209,8 @@ pub struct Bank0Layout {
     pub local_window: Option<u32>,
     /// 64-bit generic address of the arguments.
     pub parameter_window: Option<u32>,
+    /// 64-bit generic address of the bank, at which code finds the arguments where there is no word for their own.
+    pub bank_window: Option<u32>,
     /// Initial stack pointer (offset in local memory).
     pub stack_pointer: Option<u32>,
     /// Bytes of dynamic shared memory.
@@ -226,7 +228,7 @@ pub struct Bank0Layout {
 }
 
 impl Kernel {
-    /// Where a generic address lies in bank 0, if it is one of the parameters.
+    /// Offset in bank 0 of a generic address, if it is one of the parameters.
     #[must_use]
     pub fn parameter_offset(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(PARAMETER_WINDOW)?;
@@ -278,6 +280,10 @@ impl Kernel {
             (self.bank0.local_window, crate::memory::LOCAL_WINDOW),
             (self.bank0.grid, identity.grid),
             (self.bank0.parameter_window, PARAMETER_WINDOW),
+            (
+                self.bank0.bank_window,
+                PARAMETER_WINDOW - u64::from(self.parameter_base),
+            ),
         ];
         for (offset, value) in windows {
             word(offset, 0, value as u32);

@@ -55,3 +55,19 @@ INLINE bf16 to_bf16(f16x2 x) { return __float2bfloat16_rn(to_f32(x)); }
 INLINE bf16x2 to_bf16x2(f16 x) { return __bfloat162bfloat162(to_bf16(x)); }
 INLINE bf16x2 to_bf16x2(f16x2 x) { return __bfloat162bfloat162(to_bf16(x)); }
 #endif
+
+// CUDA has these from sm_80 on.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+INLINE bf16 __hfma(bf16 a, bf16 b, bf16 c) { return __float2bfloat16_rn(fmaf(to_f32(a), to_f32(b), to_f32(c))); }
+INLINE bf16 __hfma_sat(bf16 a, bf16 b, bf16 c) { return __float2bfloat16_rn(__saturatef(to_f32(__hfma(a, b, c)))); }
+INLINE bf16 __hfma_relu(bf16 a, bf16 b, bf16 c) { return __hmax(__hfma(a, b, c), as_bf16(0)); }
+#define PAIR(NAME, OF_ONE)                                                                                                \
+    INLINE bf16x2 NAME(bf16x2 a, bf16x2 b, bf16x2 c) {                                                                  \
+        return __halves2bfloat162(OF_ONE(__low2bfloat16(a), __low2bfloat16(b), __low2bfloat16(c)),                      \
+                                  OF_ONE(__high2bfloat16(a), __high2bfloat16(b), __high2bfloat16(c)));                  \
+    }
+PAIR(__hfma2, __hfma)
+PAIR(__hfma2_sat, __hfma_sat)
+PAIR(__hfma2_relu, __hfma_relu)
+#undef PAIR
+#endif

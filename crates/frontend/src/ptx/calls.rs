@@ -2,6 +2,7 @@
 
 use super::{
     image::{ModuleName, Symbols},
+    lower::stack::is_stack_opcode,
     syntax::{InitialValue, Operand, Program, Statement},
 };
 
@@ -16,6 +17,8 @@ pub(super) struct Calls {
     group: Vec<usize>,
     /// Functions whose address a program can hold.
     addressed: Vec<bool>,
+    /// Functions that take room on the stack themselves.
+    moves_stack: Vec<bool>,
 }
 
 impl Calls {
@@ -24,6 +27,7 @@ impl Calls {
         let mut addressed = vec![false; count];
         let mut direct = vec![Vec::new(); count];
         let mut any = vec![false; count];
+        let mut moves_stack = vec![false; count];
         for variable in &program.variables {
             for initial in &variable.initial {
                 if let InitialValue::Address { name, .. } = initial.value
@@ -38,6 +42,7 @@ impl Calls {
                 symbols,
                 direct: &mut direct[index],
                 any: &mut any[index],
+                moves_stack: &mut moves_stack[index],
                 addressed: &mut addressed,
             };
             found.scan(function.body.as_deref().unwrap_or(&[]));
@@ -55,6 +60,7 @@ impl Calls {
             callees: direct,
             group: vec![0; count],
             addressed,
+            moves_stack,
         };
         calls.groups.reverse();
         for (number, group) in calls.groups.iter().enumerate() {
@@ -75,19 +81,24 @@ impl Calls {
         (0..self.group.len()).any(|callee| self.addressed[callee] && self.recursive(caller, callee))
     }
 
-    /// Whether a function may end up in a recursive one.
-    pub(super) fn reaches_recursion(&self, function: usize) -> bool {
+    /// Whether a function may end up in a recursive one, or in one that takes room on the stack itself.
+    pub(super) fn needs_stack(&self, function: usize) -> bool {
         let mut seen = vec![false; self.group.len()];
         let mut work = vec![function];
         while let Some(function) = work.pop() {
             if !std::mem::replace(&mut seen[function], true) {
-                if self.is_recursive(function) {
+                if self.is_recursive(function) || self.moves_stack(function) {
                     return true;
                 }
                 work.extend(&self.callees[function]);
             }
         }
         false
+    }
+
+    /// Whether a function takes room on the stack itself.
+    pub(super) fn moves_stack(&self, function: usize) -> bool {
+        self.moves_stack[function]
     }
 
     /// Whether a function may be entered again before it returns.
@@ -100,6 +111,7 @@ struct Found<'f, 'p, 'a> {
     symbols: &'f Symbols<'p, 'a>,
     direct: &'f mut Vec<usize>,
     any: &'f mut bool,
+    moves_stack: &'f mut bool,
     addressed: &'f mut [bool],
 }
 
@@ -118,7 +130,10 @@ impl Found<'_, '_, '_> {
                         _ => *self.any = true,
                     }
                 }
-                Statement::Instruction(i) => i.operands.iter().for_each(|o| self.operand(o)),
+                Statement::Instruction(i) => {
+                    *self.moves_stack |= is_stack_opcode(i.opcode);
+                    i.operands.iter().for_each(|o| self.operand(o));
+                }
                 _ => {}
             }
         }

@@ -166,7 +166,7 @@ impl Placed {
         for member in &reached {
             let function = &functions[*member];
             let recursive = symbols.calls.is_recursive(function.body.function);
-            stack |= recursive;
+            stack |= recursive || symbols.calls.moves_stack(function.body.function);
             reserved |= function.body.reserved_shared;
             total.at_least(&starts[*member].plus(&own(function, recursive)));
             barriers = barriers.max(if function.body.any_barrier {

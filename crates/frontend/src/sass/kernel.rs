@@ -234,6 +234,7 @@ fn bank0(architecture: Architecture) -> Bank0Layout {
         shared_window: (!hopper).then_some(0x18),
         local_window: Some(0x20),
         parameter_window: hopper.then_some(0x198),
+        bank_window: (!hopper).then_some(0x40),
         stack_pointer: Some(0x28),
         dynamic_shared: Some(0x2c),
         grid: Some(0x30),

@@ -11,16 +11,4 @@ pub const REFUSED: &[(&str, &str)] = &[
         "tcgen05",
         "is Blackwell's matrix unit, which is not modelled",
     ),
-    (
-        "alloca",
-        "allocates on the stack at run time, which is not modelled",
-    ),
-    (
-        "stacksave",
-        "works on a stack at run time, which is not modelled",
-    ),
-    (
-        "stackrestore",
-        "works on a stack at run time, which is not modelled",
-    ),
 ];

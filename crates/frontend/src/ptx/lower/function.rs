@@ -52,6 +52,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
         if self.symbols.calls.is_recursive(self.body.function) && self.has_local_variables() {
             self.enter_frame();
         }
+        self.note_stack();
         Ok(())
     }
 
@@ -89,6 +90,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
     /// Puts the results out and returns.
     pub(super) fn function_epilogue(&mut self, address: RegisterId, label: LabelId) {
         self.place_label(label);
+        self.give_stack_back();
         if self.frame.is_some() {
             let mut code = recursion::move_stack(0);
             code.fixups.push(Fixup {

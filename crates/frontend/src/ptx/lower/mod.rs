@@ -20,6 +20,7 @@ mod multimem;
 mod names;
 mod operands;
 mod parameter;
+pub(super) mod stack;
 mod surface;
 mod system;
 mod table;
@@ -117,6 +118,8 @@ pub(super) struct Lowering<'p, 'a> {
     parameters_in_local: Option<u64>,
     /// Register that holds where a recursive function's local variables begin.
     frame: Option<RegisterId>,
+    /// Register that holds where the stack ended when the function was entered, if it moves the end.
+    stack_at_entry: Option<Register>,
 }
 
 impl<'p, 'a> Lowering<'p, 'a> {
@@ -158,6 +161,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             line: 0,
             parameters_in_local: None,
             frame: None,
+            stack_at_entry: None,
         };
         lowering.prologue()?;
         if let Some(statements) = &function.body {
@@ -270,6 +274,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             "wgmma" => self.wgmma(i),
             "setmaxnreg" => self.set_registers(i),
             "pmevent" | "createpolicy" => self.hint(i),
+            word if stack::is_stack_opcode(word) => self.stack(i),
             _ if unsupported::sentence(i).is_some() => self.unsupported(i),
             word => match video::opcode(word) {
                 Some(what) => self.video(i, what),
@@ -417,7 +422,7 @@ impl<'p, 'a> Lowering<'p, 'a> {
             self.parameters.insert(parameter.name, index);
         }
         self.parameters_in_local = self.copy_parameters()?;
-        if self.symbols.calls.reaches_recursion(self.body.function) {
+        if self.symbols.calls.needs_stack(self.body.function) {
             self.counted = true;
             let mut code = self.move32(Place::Fixed(STACK_ROW), Value::Immediate(0));
             code.fixups.push(Fixup {
