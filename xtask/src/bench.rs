@@ -39,7 +39,7 @@ pub struct Bench {
     /// With --against: fail unless the interval of the ratio over all programs reaches this
     #[arg(long, value_name = "RATIO", requires = "against")]
     bound: Option<f64>,
-    /// Write the figures to validation/speed.csv, from which README's table is made
+    /// Write the figures to validation/speed.csv, from which the table of `docs/status.md` is made
     #[arg(long, conflicts_with_all = ["scaling", "frontends"])]
     record: bool,
     /// Time the programs of studies/parallel-speedup by threads and schedules, and independent runs beside each other

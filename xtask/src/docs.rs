@@ -2,7 +2,7 @@
 
 use crate::{
     configuration, coverage, cuda, glossary, instructions, links, nvml, options, process, project,
-    readme, routing, simulator, status, validate, workloads,
+    readme, routing, simulator, status, status_page, validate, workloads,
 };
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -27,6 +27,10 @@ const PAGES: &[Page] = &[
     Page {
         path: readme::PATH,
         make: readme::page,
+    },
+    Page {
+        path: status_page::PATH,
+        make: status_page::page,
     },
     Page {
         path: "docs/reference/command_line.md",
@@ -113,6 +117,7 @@ pub fn check() -> Result<()> {
     links::check()?;
     glossary::check()?;
     options::check()?;
+    readme::check_length()?;
     status::load()?.check()?;
     let mut stale = Vec::new();
     for page in PAGES {

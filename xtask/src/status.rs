@@ -1,6 +1,6 @@
 //! `docs/status.toml`: what works and what does not, each line with what shows it.
 //!
-//! README is made from it. A line that stops being true fails the test: something that is listed as lacking and runs,
+//! `docs/status.md` is made from it. A line that stops being true fails the test: something that is listed as lacking and runs,
 //! or something that is listed as working and has no program that passes.
 
 use crate::cuda::Toolkit;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --record`: the speed that README tells, with the machine and the commit it was measured on.
+//! `cargo xtask bench --record`: the speed that `docs/status.md` tells, with the machine and the commit it was measured on.
 
 use super::Figures;
 use crate::{process, project};

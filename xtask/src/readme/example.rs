@@ -1,9 +1,9 @@
 //! The first example of README: its output is what the command prints.
 
-use super::{PATH, read, region, with_region};
+use super::PATH;
 use crate::cuda::Toolkit;
 use crate::workloads::{self, Runtime};
-use crate::{process, project, simulator};
+use crate::{process, project, regions, simulator};
 use anyhow::{Result, bail};
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ const COMMAND: &str = "target/release/lockstep run --gpu h200 -- ./matrix_multip
 
 /// Writes what the command prints into README, if it differs by more than the host's own figures.
 pub fn write(toolkit: &Toolkit) -> Result<()> {
-    let page = read()?;
+    let page = regions::read(PATH)?;
     let text = text(&run(toolkit)?);
-    let old = &page[region(&page, REGION)?];
+    let old = &page[regions::place(&page, REGION)?];
     if simulated(old) != simulated(&text) {
         std::fs::write(
             project::root().join(PATH),
-            with_region(&page, REGION, &text)?,
+            regions::with(&page, REGION, &text)?,
         )?;
         println!("wrote the example of {PATH}");
     }
@@ -30,12 +30,12 @@ pub fn write(toolkit: &Toolkit) -> Result<()> {
 
 /// What is wrong with the example; empty if it says what the command prints.
 pub fn check(toolkit: &Toolkit) -> Result<String> {
-    let page = read()?;
+    let page = regions::read(PATH)?;
     if !page.contains(COMMAND) {
         bail!("{PATH} does not name the command `{COMMAND}`");
     }
     let found = text(&run(toolkit)?);
-    let told = &page[region(&page, REGION)?];
+    let told = &page[regions::place(&page, REGION)?];
     if simulated(told) == simulated(&found) {
         return Ok(String::new());
     }

@@ -44,6 +44,31 @@ pub fn table() -> Result<String> {
     Ok(text)
 }
 
+/// One sentence about programs that nothing was fitted to.
+pub fn sentence() -> Result<String> {
+    let path = project::root().join("validation/history.csv");
+    let rows = history::load(&path).context("validation/history.csv")?;
+    let newest = newest(&rows);
+    let of = |sizes: &str| {
+        newest
+            .iter()
+            .find(|row| {
+                row.set == "development" && row.sizes == sizes && row.state.name() == "as-run"
+            })
+            .with_context(|| format!("no development set of {sizes} size"))
+    };
+    let (default, medium) = (of("default")?, of("medium")?);
+    let (equal, repeating) = count_parity()?;
+    Ok(format!(
+        "**Accuracy**: cycles of {} programs that nothing was fitted to differ from an H200's by {} on average (median {}), \
+         by {} with larger inputs; {equal} of {repeating} launches execute exactly as many instructions.",
+        default.programs,
+        percent(default.mean),
+        percent(default.median),
+        percent(medium.mean),
+    ))
+}
+
 /// The rows of the newest commit; the set that was never fitted to comes first.
 fn newest(rows: &[Row]) -> Vec<&Row> {
     let mut newest = history::newest(rows, GPU);

@@ -80,7 +80,7 @@ pub fn check_all(toolkit: &Toolkit, every: bool) -> Result<Tally> {
     Ok(tally)
 }
 
-/// README's first example, and the programs that it says cannot run.
+/// README's first example, and the programs that `docs/status.md` says cannot run.
 pub fn check_readme(toolkit: &Toolkit, tally: &mut Tally) -> Result<()> {
     let begin = process::now();
     let trouble = readme::example::check(toolkit).unwrap_or_else(|error| format!("{error:#}"));
