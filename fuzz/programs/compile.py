@@ -49,7 +49,7 @@ OLD_PTX = "8.8"
 OLDEST_FRONT = 75
 
 # Above these a compiler is taken to hang.
-SECONDS = 300
+SECONDS = 90
 
 
 class Failed(Exception):
