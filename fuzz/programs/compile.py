@@ -13,8 +13,10 @@ What does not compile is listed with its reason and counted, and does not stop t
 import argparse
 import concurrent.futures
 import dataclasses
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -66,14 +68,18 @@ def front_architecture(arch):
 
 
 def call(command):
-    try:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{pathlib.Path(command[0]).name}: no end after {SECONDS} s") from None
-    if done.returncode:
-        lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+    words = [str(word) for word in command]
+    # nvcc starts others, which would go on without it.
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True) as process:
+        try:
+            said, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise Failed(f"{pathlib.Path(command[0]).name}: no end after {SECONDS} s") from None
+    if process.returncode:
+        lines = [line for line in said.splitlines() if line.strip()]
         telling = [line for line in lines if re.search("error|fatal|signal|died", line)] or lines or ["no message"]
-        raise Failed(f"{pathlib.Path(command[0]).name}: exit code {done.returncode}: {telling[0].strip()[:200]}")
+        raise Failed(f"{pathlib.Path(command[0]).name}: exit code {process.returncode}: {telling[0].strip()[:200]}")
 
 
 def is_fresh(made, *origins):

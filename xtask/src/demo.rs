@@ -11,6 +11,13 @@ use std::path::Path;
 const ELEMENTS: u32 = 163_840;
 const THREADS: u32 = 256;
 
+/// What to do after the demo.
+const NEXT: &str = "
+Next:
+  your own program:  nvcc -O3 program.cu -o program && target/release/lockstep run -- ./program
+  what a run says:   target/release/lockstep report lockstep-out/vector_add-1 (or `view`, in a browser)
+  read on:           docs/book/SUMMARY.md; `target/release/lockstep --help`";
+
 /// Build everything, compile a CUDA program with plain nvcc and run it on a simulated H200.
 #[derive(Args)]
 pub struct Demo {
@@ -20,9 +27,23 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Runs it.
+    /// Runs it, and says what to do next.
     pub fn run(self) -> Result<()> {
+        self.show()?;
+        println!("{NEXT}");
+        Ok(())
+    }
+
+    fn show(&self) -> Result<()> {
         packages::need(&[packages::CXX])?;
+        println!(
+            "This builds the simulator ({}), fetches a CUDA compiler (220 MB, once) and runs a first program.",
+            if simulator::executable().exists() {
+                "again, as far as it changed"
+            } else {
+                "6 to 10 minutes on two quiet cores, once"
+            }
+        );
         process::step("Building lockstep (release)");
         if self.offline {
             process::run(&mut simulator::build_command())?;

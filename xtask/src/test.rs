@@ -67,6 +67,18 @@ impl Test {
             (self.only.is_empty() || self.only.contains(&stage)) && !self.skip.contains(&stage)
         };
         packages::need(&[packages::CXX, packages::VENV])?;
+        let stages: Vec<String> = Stage::value_variants()
+            .iter()
+            .filter(|stage| wants(**stage))
+            .map(|stage| name_of(*stage))
+            .collect();
+        println!("Stages: {}.", stages.join(", "));
+        if stages.len() == Stage::value_variants().len() {
+            println!(
+                "All of them take some 25 minutes on two quiet cores; `--only {}` takes a few.",
+                QUICK.map(name_of).join(",")
+            );
+        }
         // Before the first stage that compiles the viewer, so that it is compiled once.
         if [Stage::Lints, Stage::Build, Stage::Tests]
             .into_iter()
@@ -128,6 +140,8 @@ impl Test {
     }
 }
 
+/// Stages that are quick and find most mistakes.
+const QUICK: [Stage; 4] = [Stage::Format, Stage::Map, Stage::Lints, Stage::Python];
 /// Stages that wait for what is fetched meanwhile.
 const WAITING: [Stage; 2] = [Stage::Package, Stage::Workloads];
 
@@ -236,7 +250,14 @@ fn run_tests() -> Result<()> {
         ["fake_gpu", "fake_ldms", "fake_program", "sample"].map(|name| ["--example", name]);
     // Named to `cargo test`, an example would become a test of its own.
     let started = [&["build"], &release[..], &most, examples.as_flattened()].concat();
-    let all = [&["test"], &release[..], &most, &["--lib", "--tests"]].concat();
+    let all = [
+        &["test"],
+        &release[..],
+        &["--no-fail-fast"],
+        &most,
+        &["--lib", "--tests"],
+    ]
+    .concat();
     let documentation = [&["test"], &release[..], &most, &["--doc"]].concat();
     if let Some(lacks) = viewer::browser_test_lacks() {
         println!("The viewer is not tested in a browser: {lacks}.");
@@ -246,7 +267,7 @@ fn run_tests() -> Result<()> {
         &all,
         &[&["test"], &release[..], &["--package", APART]].concat(),
         &documentation,
-        &["test", "--quiet", "--package", "xtask"],
+        &[&["test"], &release[..], &["--package", "xtask"]].concat(),
     ] {
         process::run(&mut process::cargo(arguments))?;
     }

@@ -40,7 +40,7 @@ pub struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     start_logging(cli.verbose);
     end_on_panic();
     match cli.command.run() {
@@ -53,6 +53,34 @@ fn main() -> ExitCode {
             ExitCode::from(u8::try_from(code & 0xff).unwrap_or(2))
         }
     }
+}
+
+/// Says what is wrong with the command line, and ends.
+fn refuse(error: &clap::Error) -> ! {
+    let _ = error.print();
+    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+    if let Some(tip) = tip(std::env::args().skip(1)).filter(|_| unknown) {
+        let _ = writeln!(std::io::stderr(), "\n{tip}");
+    }
+    std::process::exit(error.exit_code())
+}
+
+/// What to write instead, if a program stands where `--` is missing before it.
+fn tip(words: impl Iterator<Item = String>) -> Option<String> {
+    let words: Vec<String> = words.collect();
+    let command = words.first()?;
+    let runs = ["run", "sample", "sampled", "trace", "verify"].contains(&command.as_str());
+    if !runs || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let is_program = |word: &String| std::path::Path::new(word).is_file();
+    let place = words.iter().skip(1).position(is_program)? + 1;
+    let (options, program) = words.split_at(place);
+    Some(format!(
+        "tip: put `--` before the program: lockstep {} -- {}",
+        options.join(" "),
+        program.join(" ")
+    ))
 }
 
 /// A fault of the simulator in any thread ends it, and with it the program that waits for an answer.

@@ -3,7 +3,7 @@
 
 use crate::say::note;
 use lockstep_report::names::readable;
-use lockstep_report::numbers::{duration, group, rounded, shape};
+use lockstep_report::numbers::{counted, duration, group, rounded, shape};
 use lockstep_report::{Align, Table};
 use lockstep_simulation::Results;
 use lockstep_telemetry::run_folder::{CounterTotals, SamplingSummary};
@@ -33,7 +33,7 @@ pub fn print_bad_ending(results: &Results) {
 /// What a program that ended badly met last that is lacking here: often why.
 fn bad_ending(results: &Results) -> Option<String> {
     let code = results.summary.ending.exit_code;
-    let last = results.last_unsupported.as_ref().filter(|_| code != 0)?;
+    let last = results.unsupported_at_end.as_ref().filter(|_| code != 0)?;
     let what = match last.manner.as_str() {
         "option" => "was refused, because it is an option that is not supported",
         _ => "answered 801, because it is not supported",
@@ -47,11 +47,11 @@ fn bad_ending(results: &Results) -> Option<String> {
 /// How cycles were projected.
 fn sampled(sampling: &SamplingSummary) -> String {
     format!(
-        "{} launches took their time, with one of {:.1} instructions; cycles of {} are projected: \
-         {} ± {} in all ({:.2} %, 95 % confidence)",
+        "{} of {} launches were simulated cycle by cycle, one instruction of {:.1}; the cycles of the others are \
+         projected: {} ± {} in all ({:.2} %, 95 % confidence)",
         group(sampling.detailed_launches),
+        group(sampling.detailed_launches + sampling.projected_launches),
         sampling.fewer_inst,
-        group(sampling.projected_launches),
         group(sampling.cycles),
         group(sampling.cycles_half_width.round() as u64),
         sampling.half_width_percent,
@@ -93,9 +93,9 @@ fn text(results: &Results) -> String {
     }
     let totals = &summary.totals;
     let mut line = format!(
-        "{} calls, {} kernels",
-        group(totals.calls),
-        group(totals.kernels)
+        "{}, {}",
+        counted(totals.calls, "call"),
+        counted(totals.kernels, "kernel")
     );
     if let Some(count) = totals.counters.get("inst_executed") {
         let _ = write!(line, ", {} warp instructions", group(count));
@@ -181,12 +181,19 @@ fn kernel_table(results: &Results) -> String {
         let more = results.kernels.len() - MAXIMUM_ROWS;
         let _ = writeln!(
             text,
-            "… and {} more launches of {} kernels, in kernels.csv",
-            group(more as u64),
-            names.len()
+            "… and {} of {} more, in kernels.csv",
+            launches(more),
+            counted(names.len() as u64, "kernel")
         );
     }
     text
+}
+
+fn launches(number: usize) -> String {
+    match number {
+        1 => "1 launch".into(),
+        more => format!("{} launches", group(more as u64)),
+    }
 }
 
 /// What warps did in their cycles, the most frequent first.
@@ -216,7 +223,8 @@ fn waits(totals: &CounterTotals) -> Option<String> {
 
 fn speed(results: &Results) -> String {
     let host = &results.summary.host;
-    let mut words = vec![format!("{:.2} s on {} threads", host.seconds, host.threads)];
+    let threads = counted(host.threads.into(), "thread");
+    let mut words = vec![format!("{:.2} s on {threads}", host.seconds)];
     if let Some(rate) = host.inst_per_second {
         words.push(format!("{} warp instructions/s", rounded(rate)));
     }
@@ -241,7 +249,14 @@ fn unsupported(results: &Results) -> String {
             "called" => "not supported, and answered 801",
             "accepted" => "accepted but not modelled",
             "option" => "options not supported, and refused",
-            _ => "asked for and not found (harmless unless used)",
+            _ if !tracing::enabled!(tracing::Level::INFO) => {
+                let entries = counted(names.len() as u64, "name");
+                lines.push(format!(
+                    "{entries} looked up and not found, harmless unless used (-v lists them)"
+                ));
+                continue;
+            }
+            _ => "looked up and not found, harmless unless used",
         };
         lines.push(format!("{what}: {}", names.join(", ")));
     }

@@ -1,34 +1,37 @@
-//! Shows on a terminal how far a long run has come.
+//! Progress of a long run: a moving line on a terminal, a line now and then elsewhere.
 
+use crate::say::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lockstep_simulation::Progress;
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Runs shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_millis(200);
+/// Without a terminal a line is printed at this interval.
+const INTERVAL: Duration = Duration::from_secs(30);
 /// Over how long speed is measured.
 const WINDOW: Duration = Duration::from_secs(5);
 
-/// Shows progress until it is finished; nothing unless standard error is a terminal.
+/// Shows progress until it is finished.
 pub struct Watcher(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Watcher {
     /// Starts to watch.
     pub fn start(progress: &Arc<Progress>) -> Self {
-        if !std::io::stderr().is_terminal() {
-            return Self(None);
-        }
         let (sender, receiver) = channel();
         let progress = progress.clone();
         let thread = std::thread::Builder::new()
             .name("watch".into())
             .spawn(move || {
+                if !std::io::stderr().is_terminal() {
+                    return print_now_and_then(&progress, &receiver);
+                }
                 if receiver.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                     return;
                 }
@@ -55,6 +58,18 @@ impl Watcher {
             // It only drew.
             let _ = thread.join();
         }
+    }
+}
+
+/// Prints a line at each interval until the sender is gone.
+fn print_now_and_then(progress: &Progress, receiver: &Receiver<()>) {
+    let (mut speed, mut elapsed) = (Speed::default(), Duration::ZERO);
+    speed.add(progress.instructions(), elapsed);
+    while receiver.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        elapsed += INTERVAL;
+        speed.add(progress.instructions(), elapsed);
+        let line = line(progress, speed.per_second());
+        note!("lockstep: {} s: {line}\n", elapsed.as_secs());
     }
 }
 

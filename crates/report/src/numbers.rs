@@ -13,6 +13,12 @@ pub fn group(number: u64) -> String {
     text
 }
 
+/// A number of things: `1 kernel`, `2,000 kernels`.
+pub fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", group(number))
+}
+
 /// A time given in nanoseconds.
 pub fn duration(nanoseconds: f64) -> String {
     match nanoseconds {

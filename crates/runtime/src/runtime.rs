@@ -86,6 +86,18 @@ pub struct UnsupportedCall {
     pub count: u64,
 }
 
+/// Calls between a refused one and the end of a program that ends because of it: some to clean up.
+const CALLS_BEFORE_END: u64 = 12;
+
+/// The call or option that failed last because it is lacking.
+#[derive(Debug)]
+struct LastUnsupported {
+    name: String,
+    manner: UnsupportedManner,
+    /// Calls that the program had made by then.
+    call: u64,
+}
+
 /// Everything that CUDA calls can see and change.
 pub struct Runtime<D> {
     /// The first GPU of a node, with the host that it is in.
@@ -118,7 +130,7 @@ pub struct Runtime<D> {
     launches_by_kernels: Vec<LaunchSummary>,
     unsupported: BTreeMap<(String, UnsupportedManner), u64>,
     /// The last of them that failed.
-    last_unsupported: Option<(String, UnsupportedManner)>,
+    last_unsupported: Option<LastUnsupported>,
     faults: Vec<MetFault>,
     /// What programs left when their contexts ended.
     pub(crate) leaks: Vec<(u64, u64, u64)>,
@@ -402,12 +414,13 @@ impl<D: Device> Runtime<D> {
             .collect()
     }
 
-    /// The last call or option that is lacking and failed because of it. A process tells of each once, when it first meets it.
-    pub fn last_unsupported(&self) -> Option<UnsupportedCall> {
-        let (name, manner) = self.last_unsupported.clone()?;
-        Some(UnsupportedCall {
-            name,
-            manner,
+    /// The call or option that failed because it is lacking, if the program made few calls after it: it may be the
+    /// reason of a bad end. A process tells of each once, when it first meets it.
+    pub fn unsupported_at_end(&self) -> Option<UnsupportedCall> {
+        let last = self.last_unsupported.as_ref()?;
+        (self.calls - last.call <= CALLS_BEFORE_END).then(|| UnsupportedCall {
+            name: last.name.clone(),
+            manner: last.manner,
             count: 1,
         })
     }
@@ -437,7 +450,11 @@ impl<D: Device> Runtime<D> {
             manner,
             UnsupportedManner::Called | UnsupportedManner::Option
         ) {
-            self.last_unsupported = Some((name.to_string(), manner));
+            self.last_unsupported = Some(LastUnsupported {
+                name: name.to_string(),
+                manner,
+                call: self.calls,
+            });
         }
     }
 

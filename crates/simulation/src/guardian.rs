@@ -41,11 +41,12 @@ pub struct Guardian {
 }
 
 impl Guardian {
-    /// Starts a guardian of a run folder, and of the socket at `path`, in a directory of its own.
+    /// Starts a guardian of a run folder, and of the socket at `path`, in a directory of its own. `is_saved` tells
+    /// whether the run has checkpoints.
     ///
     /// # Errors
     /// No process could be made.
-    pub fn start(path: Option<&Path>, folder: &RunFolder) -> io::Result<Self> {
+    pub fn start(path: Option<&Path>, folder: &RunFolder, is_saved: bool) -> io::Result<Self> {
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
         let socket = match path {
             Some(path) => {
@@ -60,8 +61,16 @@ impl Guardian {
             testament: (CString::new(killed)?, CString::new(summary)?),
             sentence: format!(
                 "lockstep: the simulator ended without warning (killed, or out of memory); what was \
-                 known is in {}\n",
-                folder.path().display()
+                 known is in {}{}\n",
+                folder.path().display(),
+                if is_saved {
+                    format!(
+                        "; `lockstep resume {}` goes on from the last checkpoint",
+                        folder.path().display()
+                    )
+                } else {
+                    String::new()
+                }
             ),
         };
         let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -185,7 +194,7 @@ mod tests {
             ..Running::default()
         };
         folder.write_running(&running, &killed).unwrap();
-        let guardian = Guardian::start(Some(&socket), &folder).unwrap();
+        let guardian = Guardian::start(Some(&socket), &folder, false).unwrap();
         assert!(socket.exists());
         drop(guardian);
         assert!(!directory.exists());
@@ -193,7 +202,7 @@ mod tests {
         assert!(summary().contains("\"phase\": \"killed\""));
         // A run that is over was not killed.
         folder.write_ended(&running).unwrap();
-        drop(Guardian::start(None, &folder).unwrap());
+        drop(Guardian::start(None, &folder, false).unwrap());
         assert!(!summary().contains("\"phase\": \"killed\""));
         std::fs::remove_dir_all(path).unwrap();
     }

@@ -25,7 +25,8 @@ pub fn in_folder<T>(
     let interrupts = Arc::new(interrupts.map_err(system("listening for signals"))?);
     let folder = RunFolder::create(description.out.as_deref(), description.existing, name)?;
     let folder = Arc::new(folder);
-    let guardian = Guardian::start(None, &folder).map_err(system("a guardian for the results"))?;
+    let guardian =
+        Guardian::start(None, &folder, false).map_err(system("a guardian for the results"))?;
     let reporter = Reporter::start(description, command, &folder, &interrupts)?;
     reporter.phase(Phase::Running);
     match simulate(&folder, &interrupts) {

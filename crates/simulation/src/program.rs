@@ -129,7 +129,11 @@ pub fn run_program(description: &Description, command: &[String]) -> Result<Resu
     // socket stays, and no summary that says that the run goes on.
     let mut guardian = None;
     let listener = Arc::new(listen(|socket| {
-        guardian = Some(Guardian::start(Some(socket), &folder)?);
+        guardian = Some(Guardian::start(
+            Some(socket),
+            &folder,
+            description.checkpoints.is_some(),
+        )?);
         Ok(())
     })?);
     let reporter = Reporter::start(description, command, &folder, &interrupts)?;

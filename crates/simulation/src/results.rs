@@ -45,8 +45,8 @@ pub struct Results {
     pub reloads: u64,
     /// What somebody who watches should be told, beside problems.
     pub notices: Vec<String>,
-    /// The last call or option that failed because it is lacking here.
-    pub last_unsupported: Option<UnsupportedRow>,
+    /// The call or option that failed near the end because it is lacking here.
+    pub unsupported_at_end: Option<UnsupportedRow>,
 }
 
 impl Results {
@@ -203,7 +203,7 @@ impl Results {
             folder: None,
             reloads,
             notices: Vec::new(),
-            last_unsupported: runtime.last_unsupported().as_ref().map(unsupported_row),
+            unsupported_at_end: runtime.unsupported_at_end().as_ref().map(unsupported_row),
         }
     }
 

@@ -223,11 +223,15 @@ fn find_tool(name: &str) -> Option<PathBuf> {
         folders.push(Path::new(&home).join("bin"));
     }
     folders.push("/usr/local/cuda/bin".into());
-    let libraries = Path::new(".lockstep/venv/lib");
-    for python in std::fs::read_dir(libraries).into_iter().flatten().flatten() {
-        let packages = python.path().join("site-packages/nvidia");
-        for package in std::fs::read_dir(packages).into_iter().flatten().flatten() {
-            folders.push(package.path().join("bin"));
+    // Above this command and the current folder, as a run looks for `ptxas`.
+    let starts = [std::env::current_exe().ok(), std::env::current_dir().ok()];
+    for above in starts.iter().flatten().flat_map(|start| start.ancestors()) {
+        let libraries = above.join(".lockstep/venv/lib");
+        for python in std::fs::read_dir(libraries).into_iter().flatten().flatten() {
+            let packages = python.path().join("site-packages/nvidia");
+            for package in std::fs::read_dir(packages).into_iter().flatten().flatten() {
+                folders.push(package.path().join("bin"));
+            }
         }
     }
     folders

@@ -137,9 +137,11 @@ impl Run {
 
     /// Runs it as described; the exit code is the program's.
     pub fn simulate(&self, description: &Description) -> anyhow::Result<i32> {
-        let watcher = watch::Watcher::start(&description.progress);
+        let watcher = (!self.quiet).then(|| watch::Watcher::start(&description.progress));
         let results = run_program(description, &self.command);
-        watcher.finish();
+        if let Some(watcher) = watcher {
+            watcher.finish();
+        }
         let results = results?;
         match self.quiet {
             true => report::print_bad_ending(&results),
