@@ -21,7 +21,8 @@ import compile as compiling
 import tools
 
 MODES = ("functional", "timing", "checked")
-GPUS = {"sm_70": "v100", "sm_75": "t4", "sm_80": "a100", "sm_86": "rtx3090", "sm_89": "l40s", "sm_90": "h200"}
+# GPUs to run code of an architecture on, with further options.
+GPUS = {"sm_70": "v100", "sm_75": "rtx2060", "sm_80": "a100", "sm_86": "rtx3080ti", "sm_89": "rtx3080ti --set device.compute-capability=8.9", "sm_90": "h200"}
 
 
 def is_way(text):
@@ -36,7 +37,7 @@ def simulate(listed, mode, is_ptx, gpu, only=None, limit=60, dump=False):
 
     A kernel that hangs keeps the simulated GPU. So the rest runs in another simulation.
     """
-    command = [tools.lockstep(), "run", "--quiet", "--gpu", gpu, "--record", "none", "--threads", "1"]
+    command = [tools.lockstep(), "run", "--quiet", "--gpu", *gpu.split(), "--record", "none", "--threads", "1"]
     command += ["--mode", "timing" if mode == "timing" else "functional", "--frontend", "ptx" if is_ptx else "sass"]
     if mode == "checked":
         command += ["--check", "memory,initialised,race,barriers"]

@@ -32,7 +32,7 @@ pub fn flow(site: &mut Site<'_, '_>, instruction: &Instruction, flow: Flow) -> R
             if_converged,
         } => {
             let first = execute.trailing_zeros() as usize;
-            let mask = lanes.raw(instruction.sources[0].operand, 0).0[first % LANES];
+            let mask = lanes.integer(instruction.sources[0]).0[first % LANES];
             let apart = mask & lanes.convergence.live() & !execute != 0;
             // Lanes that the guard leaves out are apart from the others, and all go where those go.
             let taken = match (apart, if_converged) {
