@@ -77,11 +77,14 @@ impl Convergence {
         self.set_sibling(parked);
     }
 
-    /// Takes the active lanes out of these barriers.
+    /// Takes the active lanes out of these barriers. A barrier that does not hold them stays as it is: lanes may wait
+    /// there whose record an inner call keeps in a register.
     fn leave_barriers(&mut self, barriers: Range<usize>) {
         for barrier in barriers.start..barriers.end.min(self.barriers.len()) {
-            self.barriers[barrier] &= !self.active;
-            self.open_barrier(barrier as u16);
+            if self.barriers[barrier] & self.active != 0 {
+                self.barriers[barrier] &= !self.active;
+                self.open_barrier(barrier as u16);
+            }
         }
         self.free_awaited_lanes();
     }

@@ -543,3 +543,24 @@ fn lanes_with_several_masks_wait_for_their_own() {
     warp.warp_sync(0xf0);
     assert_eq!((warp.pc(), warp.active()), (3, 0xf0));
 }
+
+#[test]
+fn a_lane_that_sleeps_in_an_inner_call_leaves_those_who_wait_in_outer_calls() {
+    let mut warp = native(0xf);
+    warp.converge_set(1); // 0
+    warp.branch(0x1, 9); // 1: lane 0 waits in the outer call
+    assert_eq!(warp.converge_wait(1), 0); // 9
+    assert_eq!((warp.pc(), warp.active()), (2, 0xe));
+    warp.clear_barrier(1); // kept in a register, as in the next call
+    warp.converge_set(1); // 2
+    warp.branch(0x2, 9); // 3: lane 1 waits in its call
+    assert_eq!(warp.converge_wait(1), 0); // 9
+    let kept = warp.barrier(1);
+    warp.clear_barrier(1);
+    warp.yield_to_others(true); // 4: lanes 2 and 3 are in no barrier
+    assert_eq!((warp.pc(), warp.active()), (5, 0xc));
+    warp.set_barrier(1, kept);
+    warp.branch(0xc, 9); // 5
+    warp.converge_wait(1); // 9
+    assert_eq!((warp.pc(), warp.active()), (10, 0xe), "without lane 0");
+}
