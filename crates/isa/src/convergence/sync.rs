@@ -35,13 +35,11 @@ impl Convergence {
     /// find all theirs with them, and those that do not execute it, go on.
     pub fn warp_sync_each(&mut self, lanes: Mask, masks: &[Mask; LANES]) {
         let (pc, here) = (self.pc, self.active);
-        let virtual_code = self.reconverge_anywhere;
-        // Of PTX, lanes of one call and of calls within it can be here at once.
-        let there = |mask: Mask| match virtual_code {
-            true => lanes_of(lanes & here)
+        // Lanes of a function and of calls of itself within it can be here at once: those name other masks.
+        let there = |mask: Mask| {
+            lanes_of(lanes & here)
                 .filter(|lane| masks[*lane] == mask)
-                .fold(0, |there, lane| there | 1 << lane),
-            false => here,
+                .fold(0, |there, lane| there | 1 << lane)
         };
         let mut waits = lanes_of(lanes & here)
             .filter(|lane| masks[*lane] & self.live & !there(masks[*lane]) != 0)
@@ -156,18 +154,13 @@ impl Convergence {
             .fold(0, |lanes, path| lanes | path.lanes)
     }
 
-    /// Warp syncs are released when all live lanes of their mask wait for the same lanes, or, in machine code, at
-    /// one instruction.
+    /// Warp syncs are released when all live lanes of their mask wait for the same lanes.
     pub(super) fn release_warp_syncs(&mut self) {
-        let by_place = !self.reconverge_anywhere;
         let mut index = 0;
         while index < self.paths.len() {
-            let DivergentPath { pc, state, .. } = self.paths[index];
+            let state = self.paths[index].state;
             if let PathState::WarpSync(mask) = state {
-                let arrived = self.lanes_where(|path| {
-                    path.state == state
-                        || by_place && path.pc == pc && matches!(path.state, PathState::WarpSync(_))
-                });
+                let arrived = self.lanes_where(|path| path.state == state);
                 if mask & self.live & !arrived == 0 {
                     self.release(|path| if path.state == state { path.lanes } else { 0 });
                     index = 0;
