@@ -11,7 +11,7 @@ use std::path::Path;
 const ELEMENTS: u32 = 163_840;
 const THREADS: u32 = 256;
 
-/// What to do after the demo.
+/// Steps after the demo.
 const NEXT: &str = "
 Next:
   your own program:  nvcc -O3 program.cu -o program && target/release/lockstep run -- ./program

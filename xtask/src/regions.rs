@@ -10,7 +10,7 @@ pub fn read(path: &str) -> Result<String> {
     std::fs::read_to_string(project::root().join(path)).with_context(|| path.to_string())
 }
 
-/// Where a region's text is in a page.
+/// Range of a region's text in a page.
 pub fn place(page: &str, name: &str) -> Result<Range<usize>> {
     let (begin, end) = (
         format!("<!-- begin {name} -->\n"),

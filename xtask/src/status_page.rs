@@ -21,7 +21,7 @@ pub fn page() -> Result<String> {
     regions::with(&page, "lacks", &status.lacks())
 }
 
-/// What can be counted: calls, instructions, programs, GPUs.
+/// Counts of calls, instructions, programs and GPUs.
 fn counts() -> Result<String> {
     let mut text = String::new();
     let calls: Vec<String> = coverage::interfaces()?

@@ -65,7 +65,7 @@ fn refuse(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// What to write instead, if a program stands where `--` is missing before it.
+/// A tip with the right command line, if a program stands where `--` is missing before it.
 fn tip(words: impl Iterator<Item = String>) -> Option<String> {
     let words: Vec<String> = words.collect();
     let command = words.first()?;

@@ -122,7 +122,7 @@ fn contexts_threads_and_ways_to_launch_are_told_apart() {
     assert_eq!(started["1 first"], warps(100, 128, 4));
     assert_eq!(started["2 second"], warps(200, 64, 3));
     assert_eq!(started["1 third"], warps(50, 256, 5));
-    // Four streams at once; a sample that comes late is nobody's.
+    // Four streams at once; a late sample counts as other.
     let other = started.get("0 (other)").copied().unwrap_or(0);
     assert!(
         (started["2 fourth"] + other).abs_diff(warps(10, 32, 24)) <= 4,

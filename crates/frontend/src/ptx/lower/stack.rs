@@ -26,7 +26,7 @@ const ALIGNMENT: u64 = 8;
 const ALIGN_UP: Semantics = semantics!(binary; |at, alignment| {
     at.saturating_add(alignment - 1) & alignment.wrapping_neg()
 });
-/// What does not fit ends beyond local memory, where no access is allowed.
+/// Ends beyond local memory, where no access is allowed, if there is no room.
 const MOVE_UP: Semantics = semantics!(binary; |at, bytes| at.saturating_add(bytes));
 
 impl<'p, 'a> Lowering<'p, 'a> {
