@@ -44,14 +44,15 @@ fn a_bad_end_begins_with_what_was_met_last() {
 
 const LACKS: &str = r#"
 #include <cstdio>
-__global__ void later(unsigned long long* out) {
-    asm volatile("tcgen05.fence::before_thread_sync;");
-    *out = 1;
+__global__ void asks(unsigned long long* out) {
+    int is_texture;
+    asm volatile("{ .reg .pred p; istypep.texref p, %1; selp.s32 %0, 1, 0, p; }" : "=r"(is_texture) : "l"(out));
+    *out = is_texture;
 }
 int main() {
     unsigned long long* device;
     cudaMalloc(&device, 8);
-    later<<<1, 1>>>(device);
+    asks<<<1, 1>>>(device);
     fprintf(stderr, "launched\n");
     cudaError_t first = cudaDeviceSynchronize(), second = cudaStreamSynchronize(0);
     printf("%s %s\n", cudaGetErrorName(first), cudaGetErrorName(second));
@@ -63,8 +64,7 @@ int main() {
 #[test]
 fn a_kernel_that_cannot_run_is_told_at_once_and_by_its_name() {
     let folder = Folder::new();
-    let ptx_alone = "-gencode=arch=compute_90,code=compute_90";
-    if !build_cuda(&folder, LACKS, &[ptx_alone]) {
+    if !build_cuda(&folder, LACKS, &["-arch=sm_90"]) {
         return;
     }
     let said = folder.run(&["run", "--frontend", "ptx", "--", "./program"]);
@@ -72,10 +72,10 @@ fn a_kernel_that_cannot_run_is_told_at_once_and_by_its_name() {
     assert_eq!(said.out, format!("{error} {error}\n"), "{said:?}");
     assert_eq!(said.code, Some(1), "{said:?}");
     let told = said.err.split("told").next().unwrap_or_default();
-    let sentence = told.split_once("kernel `later`").map(|(_, rest)| rest);
+    let sentence = told.split_once("kernel `asks`").map(|(_, rest)| rest);
     let sentence = sentence.unwrap_or_else(|| panic!("{said:?}"));
     assert!(
-        sentence.contains("unsupported instruction: `tcgen05"),
+        sentence.contains("unsupported instruction: `istypep"),
         "{said:?}"
     );
 }
