@@ -120,14 +120,15 @@ pub enum ConnectionError {
 }
 
 impl ConnectionError {
-    /// Whether the other side is no longer there: its process has ended, say.
+    /// Whether the other side closed the connection, also in the middle of the handshake or of a
+    /// message: a process that ends takes all its threads with it, whatever they were sending.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+        use std::io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
         match self {
-            Self::Frame(FrameError::Closed) => true,
+            Self::Frame(FrameError::Closed | FrameError::Truncated { .. }) => true,
             Self::Io(error) | Self::Frame(FrameError::Io(error)) => {
-                matches!(error.kind(), BrokenPipe | ConnectionReset)
+                matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
             }
             _ => false,
         }
@@ -243,11 +244,10 @@ impl ServerConnection {
     pub fn receive(&mut self) -> Result<Option<Request>, ConnectionError> {
         match frame::read(&mut self.stream, &mut self.buffer) {
             Ok(request) => Ok(Some(request)),
-            Err(FrameError::Closed) => Ok(None),
-            Err(FrameError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionReset => {
-                Ok(None)
-            }
-            Err(error) => Err(error.into()),
+            Err(error) => match ConnectionError::from(error) {
+                error if error.is_gone() => Ok(None),
+                error => Err(error),
+            },
         }
     }
 

@@ -105,3 +105,38 @@ fn a_client_whose_server_is_gone_gets_an_error() {
     let error = ClientConnection::connect("/nowhere/socket".as_ref(), &hello()).unwrap_err();
     assert!(error.to_string().contains("/nowhere/socket"), "{error}");
 }
+
+#[test]
+fn a_client_that_ends_while_it_sends_is_gone() {
+    let memory = window::create().unwrap();
+    let welcome = welcome();
+    let hello = encoded(&hello());
+    let mut handshake = b"LKST".to_vec();
+    handshake.extend(PROTOCOL_VERSION.to_le_bytes());
+    handshake.extend(&hello);
+    for sent in 0..handshake.len() {
+        let (mut theirs, ours) = UnixStream::pair().unwrap();
+        theirs.write_all(&handshake[..sent]).unwrap();
+        drop(theirs);
+        let error = ServerConnection::accept(ours, |_| Ok(&welcome), memory.as_fd()).unwrap_err();
+        assert!(error.is_gone(), "after {sent} bytes: {error}");
+    }
+    let request = encoded(&Request::PrimaryContextRetain { device: 0 });
+    for sent in 0..request.len() {
+        let (mut theirs, ours) = UnixStream::pair().unwrap();
+        theirs.write_all(&handshake).unwrap();
+        theirs.write_all(&request[..sent]).unwrap();
+        let (mut connection, _) =
+            ServerConnection::accept(ours, |_| Ok(&welcome), memory.as_fd()).unwrap();
+        theirs.shutdown(std::net::Shutdown::Write).unwrap();
+        let received = connection.receive().unwrap();
+        assert!(received.is_none(), "after {sent} bytes: {received:?}");
+    }
+}
+
+/// A message as one frame.
+fn encoded(message: &impl serde::Serialize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame::encode(message, &mut bytes).unwrap();
+    bytes
+}
