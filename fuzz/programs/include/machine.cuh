@@ -68,10 +68,23 @@ OP1(op_bfind_shiftamt_u32, "bfind.shiftamt.u32 %0, %1;", u32, "r", u32, "r")
 OP1(op_bfind_shiftamt_s32, "bfind.shiftamt.s32 %0, %1;", u32, "r", i32, "r")
 OP1(op_bfind_shiftamt_u64, "bfind.shiftamt.u64 %0, %1;", u32, "r", u64, "l")
 OP1(op_bfind_shiftamt_s64, "bfind.shiftamt.s64 %0, %1;", u32, "r", i64, "l")
-OP2(op_szext_clamp_s32, "szext.clamp.s32 %0, %1, %2;", i32, "r", i32, "r", u32, "r")
-OP2(op_szext_wrap_s32, "szext.wrap.s32 %0, %1, %2;", i32, "r", i32, "r", u32, "r")
-OP2(op_szext_clamp_u32, "szext.clamp.u32 %0, %1, %2;", u32, "r", u32, "r", u32, "r")
-OP2(op_szext_wrap_u32, "szext.wrap.u32 %0, %1, %2;", u32, "r", u32, "r", u32, "r")
+// Sign extension of the lowest bits. Before sm_90 ptxas reads a width in constant memory from a wrong bank.
+#if __CUDA_ARCH__ < 900
+#define SZEXT_WIDTH(WIDTH) unknown(WIDTH)
+#else
+#define SZEXT_WIDTH(WIDTH) (WIDTH)
+#endif
+#define SZEXT(NAME, TEXT, T)                                                        \
+    INLINE T NAME(T a, u32 width)                                                   \
+    {                                                                               \
+        T r;                                                                        \
+        asm(TEXT " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(SZEXT_WIDTH(width)));       \
+        return r;                                                                   \
+    }
+SZEXT(op_szext_clamp_s32, "szext.clamp.s32", i32)
+SZEXT(op_szext_wrap_s32, "szext.wrap.s32", i32)
+SZEXT(op_szext_clamp_u32, "szext.clamp.u32", u32)
+SZEXT(op_szext_wrap_u32, "szext.wrap.u32", u32)
 OP2(op_bmsk_clamp, "bmsk.clamp.b32 %0, %1, %2;", u32, "r", u32, "r", u32, "r")
 OP2(op_bmsk_wrap, "bmsk.wrap.b32 %0, %1, %2;", u32, "r", u32, "r", u32, "r")
 
