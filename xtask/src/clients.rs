@@ -39,7 +39,7 @@ struct Row {
 /// Runs the named clients, or all; `checks` are names of single ones.
 pub fn run(gpu: &str, names: &[String], checks: &[String]) -> Result<()> {
     let clients = table::chosen(table::all()?, names)?;
-    simulator::build()?;
+    simulator::build_with_tools()?;
     let mut rows = Vec::new();
     for client in &clients {
         rows.push(run_client(gpu, client, checks)?);

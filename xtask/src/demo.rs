@@ -45,11 +45,7 @@ impl Demo {
             }
         );
         process::step("Building lockstep (release)");
-        if self.offline {
-            process::run(&mut simulator::build_command())?;
-        } else {
-            simulator::build()?;
-        }
+        simulator::build()?;
 
         process::step("The CUDA compiler");
         if self.offline {

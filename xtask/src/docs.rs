@@ -83,7 +83,7 @@ const NOTICE: &str = "<!-- Made by `cargo xtask docs`; change the code instead. 
 impl Docs {
     /// Runs it.
     pub fn run(self) -> Result<()> {
-        simulator::build()?;
+        simulator::build_with_tools()?;
         if self.check {
             return check();
         }

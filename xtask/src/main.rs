@@ -69,6 +69,8 @@ enum Task {
     Soak(soak::Soak),
     /// Make an archive and a Debian package of the release build
     Package(package::Package),
+    /// Build the command and all of its subcommands, with the charts of the viewer
+    Tools,
     /// Fetch the charting library of the viewer; the next build has it
     Viewer(viewer::Viewer),
     /// Accept what tests found where they keep expected output
@@ -88,6 +90,7 @@ fn main() -> ExitCode {
         Task::Book(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Soak(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Package(task) => task.run().map(|()| ExitCode::SUCCESS),
+        Task::Tools => simulator::build_with_tools().map(|()| ExitCode::SUCCESS),
         Task::Viewer(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Bless(task) => task.run().map(|()| ExitCode::SUCCESS),
         Task::Fuzz(task) => task.run().map(|()| ExitCode::SUCCESS),

@@ -3,7 +3,7 @@
 //! ```text
 //! lockstep-0.1.0-x86_64-linux/
 //!   bin/lockstep                  a link to the command
-//!   lib/lockstep/                 the command and the libraries that it looks for beside itself
+//!   lib/lockstep/                 the two programs and the libraries that it looks for beside itself
 //!   lib/systemd/system/           the sampler as a service
 //!   share/lockstep/               measurements, sets, the table of programs, configurations
 //!   share/man, share/bash-completion, share/zsh, share/fish, share/doc/lockstep
@@ -48,8 +48,9 @@ const BUILD: [&str; 9] = [
 ];
 
 /// What lies beside the command.
-const LIBRARIES: [&str; 5] = [
+const LIBRARIES: [&str; 6] = [
     "lockstep",
+    "lockstep-tools",
     "liblockstep_interpose.so",
     "liblockstep_injector.so",
     "liblockstep_sampler.so",
@@ -144,13 +145,10 @@ fn stage(tree: &Path) -> Result<()> {
         &project::root().join("configs/monitoring").join(unit),
         &tree.join("lib/systemd/system").join(unit),
     )?;
-    process::run(
-        process::command(library.join("lockstep"))
-            .arg("pages")
-            .arg(&shared),
-    )?;
+    process::run(process::command(project::release().join("lockstep-pages")).arg(&shared))?;
     for name in [
         "lockstep",
+        "lockstep-tools",
         "liblockstep_interpose.so",
         "liblockstep_injector.so",
         "liblockstep_sampler.so",

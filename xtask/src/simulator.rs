@@ -8,13 +8,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Builds the command and the libraries that it loads into programs, in release, with the charts of the viewer.
+/// Builds the simulator and the libraries that it loads into programs, in release.
 pub fn build() -> Result<()> {
-    viewer::prepare();
     process::run(&mut build_command())
 }
 
-/// What builds them, in this tree unless it is sent elsewhere.
+/// Builds `lockstep-tools` too, with the charts of the viewer.
+pub fn build_with_tools() -> Result<()> {
+    viewer::prepare();
+    process::run(build_command().args(["--package", "lockstep-tools"]))
+}
+
+/// What builds the simulator, in this tree unless it is sent elsewhere.
 pub fn build_command() -> Command {
     process::cargo(&[
         "build",

@@ -27,7 +27,7 @@ impl Soak {
     /// Runs it.
     pub fn run(self) -> Result<()> {
         process::step("Building lockstep (release)");
-        simulator::build()?;
+        simulator::build_with_tools()?;
         process::step("Compiling workloads");
         let toolkit = match cuda::toolkit() {
             Ok(toolkit) => toolkit,

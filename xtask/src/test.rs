@@ -218,7 +218,7 @@ fn run_stage(stage: Stage) -> Result<()> {
             "--deny",
             "warnings",
         ])),
-        Stage::Build => simulator::build(),
+        Stage::Build => simulator::build_with_tools(),
         Stage::Tests => run_tests(),
         Stage::Python => python::check(),
         Stage::Documentation => process::run(

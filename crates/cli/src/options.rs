@@ -1,13 +1,13 @@
 //! Options that several commands share.
 
-use crate::say::note;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use lockstep_schema::Metadata;
 use lockstep_simulation::{
     Assembling, Checks, Description, Existing, FrontendChoice, Interval, Launches, Mode, Plan,
     Regex, Region, SamplingOptions, Schedule, Selection, Watch,
 };
-use lockstep_telemetry::schema::Metadata;
+use lockstep_text::note;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -166,7 +166,7 @@ impl NodeOptions {
 #[derive(Args)]
 pub struct RecordingOptions {
     /// Sample all counters of the GPU, its SMs and its L2 slices at this interval of simulated time, for example
-    /// `1000 cycles` or `2 us`, into series.parquet
+    /// `1000 cycles` or `2 us`, into series.blocks (`lockstep export --table series`)
     #[arg(long, value_name = "INTERVAL")]
     pub series: Option<Interval>,
     /// Publish counters in shared memory while the run goes on, as a sampled program of a real GPU does: all

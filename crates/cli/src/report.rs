@@ -1,12 +1,12 @@
 //! The report at the end of a run, on standard error so that the program's own output stays its
 //! own.
 
-use crate::say::note;
-use lockstep_report::names::readable;
-use lockstep_report::numbers::{counted, duration, group, rounded, shape};
-use lockstep_report::{Align, Table};
+use lockstep_run_folder::{CounterTotals, SamplingSummary};
 use lockstep_simulation::Results;
-use lockstep_telemetry::run_folder::{CounterTotals, SamplingSummary};
+use lockstep_text::names::readable;
+use lockstep_text::note;
+use lockstep_text::numbers::{counted, duration, group, rounded, shape};
+use lockstep_text::{Align, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Progress of a long run: a moving line on a terminal, a line now and then elsewhere.
 
-use crate::say::note;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lockstep_simulation::Progress;
+use lockstep_text::note;
 use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -88,12 +88,12 @@ fn line(progress: &Progress, instructions: Option<f64>) -> String {
     if let Some(speed) = instructions {
         words.push(format!(
             "{} warp instructions/s",
-            lockstep_report::numbers::rounded(speed)
+            lockstep_text::numbers::rounded(speed)
         ));
     }
     let kernel = progress.kernel();
     if !kernel.is_empty() {
-        words.push(lockstep_report::names::readable(&kernel));
+        words.push(lockstep_text::names::readable(&kernel));
     }
     words.join(", ")
 }

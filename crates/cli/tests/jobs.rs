@@ -138,7 +138,7 @@ fn ranks_leave_one_folder_that_report_and_view_open() {
 fn a_process_that_no_launcher_numbered_is_refused() {
     let folder = Folder::new();
     let mut command = folder.lockstep();
-    for name in lockstep_telemetry::segment::RANK_VARIABLES {
+    for name in lockstep_segment::RANK_VARIABLES {
         command.env_remove(name);
     }
     let output = command

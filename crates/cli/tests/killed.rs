@@ -43,9 +43,9 @@ fn a_killed_run_leaves_a_folder_that_opens() {
         ("its first summary", |out| out.join("summary.json").exists()),
         ("its first table", |out| out.join("kernels.csv").exists()),
         ("three launches", |out| rows(out) >= 3),
-        ("the first piece of a series", |out| {
-            let pieces = out.join("series_gpu.arrows").metadata();
-            rows(out) > 3 && pieces.is_ok_and(|about| about.len() > 8192)
+        ("the first block of a series", |out| {
+            let blocks = out.join("series.blocks").metadata();
+            rows(out) > 3 && blocks.is_ok_and(|about| about.len() > 4096)
         }),
     ];
     for (what, reached) in moments {
@@ -64,7 +64,7 @@ fn a_killed_run_leaves_a_folder_that_opens() {
             assert!(rows(&out) >= known, "{what}");
         }
         let series = folder.run(&["export", "out", "--table", "series", "--to", "csv"]);
-        if what == "the first piece of a series" {
+        if what == "the first block of a series" {
             assert_eq!(series.code, Some(0), "{series:?}");
             assert!(series.out.lines().count() > 10, "{series:?}");
         }
@@ -88,7 +88,8 @@ fn a_run_that_is_interrupted_ends_with_all_it_has() {
         assert!(summary.contains(field), "{field}: {summary}");
     }
     // The last tables have taken the place of those that grew.
-    assert!(out.join("series.parquet").exists() && !out.join("series_gpu.arrows").exists());
+    let series = std::fs::read(out.join("series.blocks")).unwrap();
+    assert_eq!(series[..10], *b"LKSERIES\x01\x01", "it is marked as whole");
     assert!(out.join("stats.csv").exists() && rows(&out) >= 3);
     let said = folder.run(&["report", "out"]);
     assert_eq!(said.code, Some(0), "{said:?}");

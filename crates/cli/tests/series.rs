@@ -28,11 +28,11 @@ fn a_series_is_the_same_for_any_threads_and_changes_no_digest() {
         let digest = run(&folder, threads, &options);
         assert_eq!(digest, plain, "{threads} threads");
         let read = |name: &str| std::fs::read(folder.0.join(threads).join(name)).unwrap();
-        all.push((read("series.parquet"), read("lines.csv")));
+        all.push((read("series.blocks"), read("lines.csv")));
     }
     assert!(all[0].0 == all[1].0, "the bytes of the series differ");
     assert_eq!(all[0].1, all[1].1);
-    assert!(!folder.0.join("plain/series.parquet").exists());
+    assert!(!folder.0.join("plain/series.blocks").exists());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use lockstep_telemetry::segment::is_member;
+use lockstep_segment::is_member;
 
 use crate::error::ExporterError;
 

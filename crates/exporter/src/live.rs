@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lockstep_attribution::{Key, LaunchRow};
+use lockstep_collector::{Collector, GaugeRow, SeriesRow, Sink};
 use lockstep_counters::DEVICE_GAUGES;
-use lockstep_telemetry::sampling::{Collector, GaugeRow, SeriesRow, Sink, now};
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::{SegmentDirectory, node_name};
+use lockstep_schema::Metadata;
+use lockstep_segment::now;
+use lockstep_segment::{SegmentDirectory, node_name};
 
 use crate::error::ExporterError;
 use crate::figures::{DetailKey, Figures, SeriesKey};

@@ -8,8 +8,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
+use lockstep_collector::{Gaps, Membership};
 use lockstep_counters::{DEVICE_GAUGES, measurable};
-use lockstep_telemetry::sampling::{Gaps, Membership, now};
+use lockstep_segment::now;
 use serde::Deserialize;
 
 use crate::error::ExporterError;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use lockstep_telemetry::sampling::now;
-use lockstep_telemetry::schema::Metadata;
+use lockstep_schema::Metadata;
+use lockstep_segment::now;
 
 use crate::access::Access;
 use crate::error::ExporterError;

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use lockstep_telemetry::sampling::{Position, SampledUntil};
+use lockstep_collector::{Position, SampledUntil};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use lockstep_exporter::{Live, page};
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::{IdentityKind, SegmentDirectory, SegmentReader};
+use lockstep_schema::Metadata;
+use lockstep_segment::{IdentityKind, SegmentDirectory, SegmentReader};
 use support::{Folder, GPU, INTERVAL, METADATA, Program, sum, values};
 
 fn open(folder: &Folder, top: usize) -> Live {

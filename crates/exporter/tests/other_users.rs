@@ -9,8 +9,8 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use lockstep_exporter::{Access, Live, Options, Origin, Service};
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_schema::Metadata;
+use lockstep_segment::SegmentDirectory;
 use support::{Folder, METADATA, Program};
 
 /// Nobody, and a group that is nobody's.
@@ -115,7 +115,7 @@ fn a_group_that_is_allowed_reads_both_and_changes_nothing() {
     let folder = Folder::new();
     SegmentDirectory::open(&folder.0, GROUP).unwrap();
     let directory = SegmentDirectory::open(&folder.segments(), GROUP).unwrap();
-    let publisher = lockstep_telemetry::segment::Publisher::create(&directory, 5, 8 << 20).unwrap();
+    let publisher = lockstep_segment::Publisher::create(&directory, 5, 8 << 20).unwrap();
     let path = publisher.path().display().to_string();
     assert!(as_other(Some(GROUP), &format!("head -c 7 {path}")).stdout == b"LOCKSEG");
     assert!(
@@ -149,7 +149,7 @@ fn segments_of_another_user_are_read_and_left_to_their_reader() {
     }
     let theirs = Folder::new();
     let mut program = Program::start(&theirs.segments(), &[]);
-    program.time = lockstep_telemetry::sampling::now();
+    program.time = lockstep_segment::now();
     program.launch("k", 4);
     program.sample(400, 4);
     drop(program);
@@ -161,7 +161,7 @@ fn segments_of_another_user_are_read_and_left_to_their_reader() {
     let metadata = Metadata::parse("test", METADATA).unwrap();
     for _ in 0..2 {
         let mut live = Live::open(&theirs.segments(), &ours.0, &metadata, 0).unwrap();
-        live.poll(lockstep_telemetry::sampling::now()).unwrap();
+        live.poll(lockstep_segment::now()).unwrap();
         let counted: u64 = live
             .figures()
             .series
@@ -182,7 +182,7 @@ fn segments_of_another_user_are_read_and_left_to_their_reader() {
     );
     std::os::unix::fs::symlink("/etc/passwd", theirs.segments().join("1-1-1.segment")).unwrap();
     let mut live = Live::open(&theirs.segments(), &ours.0, &metadata, 0).unwrap();
-    live.poll(lockstep_telemetry::sampling::now()).unwrap();
+    live.poll(lockstep_segment::now()).unwrap();
     let news = live.take_news();
     assert_eq!(live.figures().losses.sentences, 2, "{news:?}");
 }

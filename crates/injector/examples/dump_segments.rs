@@ -1,6 +1,6 @@
 //! Prints every record of the segments in a folder, for a look at what an injector published.
 
-use lockstep_telemetry::segment::{SegmentDirectory, SegmentReader};
+use lockstep_segment::{SegmentDirectory, SegmentReader};
 
 fn main() {
     let folder = std::env::args().nth(1).expect("a folder of segments");

@@ -1,14 +1,12 @@
 //! The commands `sample` and `sampled` alone, without the simulator: small enough to carry to a
 //! machine that only has a GPU.
 
-#[path = "../../cli/src/commands/job_rank.rs"]
+#[path = "../../tools/src/commands/job_rank.rs"]
 mod job_rank;
-#[path = "../../cli/src/commands/sample.rs"]
+#[path = "../../tools/src/commands/sample.rs"]
 mod sample;
-#[path = "../../cli/src/commands/sampled.rs"]
+#[path = "../../tools/src/commands/sampled.rs"]
 mod sampled;
-#[path = "../../cli/src/say.rs"]
-mod say;
 
 use clap::Parser;
 

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_void};
 
-use lockstep_telemetry::schema::Mode;
+use lockstep_schema::Mode;
 
 use crate::cupti::layouts::{
     CallbackData, GraphData, GraphLaunchParameters, LaunchExParameters, LaunchParameters,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::{KEPT, SegmentDirectory};
+use lockstep_schema::Metadata;
+use lockstep_segment::{KEPT, SegmentDirectory};
 
 use crate::driver::Driver;
 use crate::neighbours::Neighbours;

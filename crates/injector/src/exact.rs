@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use lockstep_telemetry::schema::Metric;
+use lockstep_schema::Metric;
 
 use crate::cupti::layouts::{
     Block, RangeConfig, RangeDecode, RangeDisable, RangeEnable, RangeImageInfo,

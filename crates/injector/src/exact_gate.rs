@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use lockstep_telemetry::schema::Metric;
+use lockstep_schema::Metric;
 
 use crate::cupti::{Cupti, CuptiError, numbers};
 use crate::exact::{ExactContext, Plan};

@@ -1,6 +1,6 @@
 //! The process's own processor time and memory.
 
-use lockstep_telemetry::segment::{Record, RecordKind};
+use lockstep_segment::{Record, RecordKind};
 
 use crate::clock;
 

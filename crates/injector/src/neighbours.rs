@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use lockstep_telemetry::segment::{IdentityKind, Liveness, SegmentDirectory, SegmentReader};
+use lockstep_segment::{IdentityKind, Liveness, SegmentDirectory, SegmentReader};
 
 /// Looks at the segments beside our own.
 pub struct Neighbours {

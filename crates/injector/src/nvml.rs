@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 
-use lockstep_telemetry::schema::DEVICE_GAUGES;
-use lockstep_telemetry::segment::{Record, RecordKind};
+use lockstep_schema::DEVICE_GAUGES;
+use lockstep_segment::{Record, RecordKind};
 
 use crate::dynamic::function_table;
 use crate::dynamic::{Library, overridden};

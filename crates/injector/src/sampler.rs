@@ -13,7 +13,7 @@
 
 use std::ffi::c_void;
 
-use lockstep_telemetry::schema::Metric;
+use lockstep_schema::Metric;
 
 use crate::clock::{self, MatchedClock};
 use crate::cupti::layouts::{

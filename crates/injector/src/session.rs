@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use lockstep_telemetry::schema::{Metric, Mode, Timeline};
-use lockstep_telemetry::segment::{
+use lockstep_schema::{Metric, Mode, Timeline};
+use lockstep_segment::{
     IdentityKind, KEPT, NO_IDENTITY, Publisher, Record, RecordKind, RowKey, SegmentDirectory,
 };
 
@@ -119,8 +119,8 @@ impl Session {
         let counters = settings.metadata.resolved_counters();
         let values = counters
             .len()
-            .max(lockstep_telemetry::schema::DEVICE_GAUGES.len())
-            .max(lockstep_telemetry::schema::HOST_GAUGES.len());
+            .max(lockstep_schema::DEVICE_GAUGES.len())
+            .max(lockstep_schema::HOST_GAUGES.len());
         let mut publisher =
             Publisher::create(&directory, values, settings.metadata.segment.maximum.0)
                 .map_err(|error| text(&error))?;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_schema::Metadata;
+use lockstep_segment::SegmentDirectory;
 
 /// The metadata file.
 pub const METADATA: &str = "LOCKSTEP_SAMPLE_METADATA";

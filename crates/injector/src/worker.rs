@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use lockstep_telemetry::schema::Mode;
+use lockstep_schema::Mode;
 
 use crate::guard::guarded;
 use crate::neighbours::Neighbours;

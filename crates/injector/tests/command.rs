@@ -7,8 +7,9 @@ use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use lockstep_attribution::LaunchRow;
-use lockstep_telemetry::sampling::{GaugeRow, SeriesRow, Sink, now};
-use lockstep_telemetry::schema::Metadata;
+use lockstep_collector::{GaugeRow, SeriesRow, Sink};
+use lockstep_schema::Metadata;
+use lockstep_segment::now;
 use support::{Bench, Rows, command, injector, program, text};
 
 fn out(bench: &Bench) -> PathBuf {
@@ -319,8 +320,7 @@ fn a_full_disk_loses_nothing_and_says_what_to_do() {
         .poll(now(), &mut FullDisk(Rows::default(), 0))
         .unwrap_err();
     let folder =
-        lockstep_telemetry::sampling::SampleFolder::create(&out(&bench), collector.counters())
-            .unwrap();
+        lockstep_collector::SampleFolder::create(&out(&bench), collector.counters()).unwrap();
     let sentence = folder.explain(error, &bench.segments()).to_string();
     assert!(
         sentence.contains(

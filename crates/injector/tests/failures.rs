@@ -2,7 +2,7 @@
 
 mod support;
 
-use lockstep_telemetry::schema::Metadata;
+use lockstep_schema::Metadata;
 use support::Bench;
 
 const FINE: &str = "interval = \"1 ms\"\ncounters = [\"inst_executed\", \"warps_launched\"]\n";

@@ -6,7 +6,7 @@ mod support;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_segment::SegmentDirectory;
 use support::daemon::{Daemon, page, program_of_user};
 use support::{Bench, command};
 

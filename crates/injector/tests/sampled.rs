@@ -5,9 +5,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lockstep_telemetry::sampling::now;
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::{RecordKind, SegmentDirectory, SegmentReader};
+use lockstep_schema::Metadata;
+use lockstep_segment::now;
+use lockstep_segment::{RecordKind, SegmentDirectory, SegmentReader};
 use support::{Bench, Rows};
 
 const FINE: &str = "interval = \"1 ms\"\n\

@@ -37,10 +37,15 @@ pub fn answer_runtime(name: &str, body: impl FnOnce() -> Result<(), RuntimeError
         Some(Err(error)) => error.0,
         None => CuResult::UNKNOWN.0 as i32,
     };
+    keep_error(code);
+    code
+}
+
+/// A function of its own, as there are hundreds of callers.
+fn keep_error(code: i32) {
     if code != 0 && code != CuResult::NOT_READY.0 as i32 {
         thread::current().last_error.set(code);
     }
-    code
 }
 
 /// Runs a function of the driver API.
@@ -54,14 +59,19 @@ pub fn answer_driver(name: &str, body: impl FnOnce() -> Result<(), CuResult>) ->
 
 /// Runs what must not fail into C; `None` after a panic, which has been reported.
 pub fn guarded<T>(name: &str, body: impl FnOnce() -> T) -> Option<T> {
-    let outcome = catch_unwind(AssertUnwindSafe(body)).ok();
-    if outcome.is_none() {
+    let (mut body, mut outcome) = (Some(body), None);
+    catch(name, &mut || outcome = body.take().map(|body| body()));
+    outcome
+}
+
+/// Catches and reports a panic. Compiled once, not for each of the hundreds of functions that C calls.
+fn catch(name: &str, body: &mut dyn FnMut()) {
+    if catch_unwind(AssertUnwindSafe(body)).is_err() {
         report::sentence(&format!(
             "{name}: a fault inside Lockstep itself, described above; the call answers \
              \"unknown error\" (999). Please report it"
         ));
     }
-    outcome
 }
 
 /// What the stubs of the runtime API come to.
@@ -103,19 +113,38 @@ macro_rules! runtime {
         runtime! { $($rest)* }
     };
     ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
-        runtime! {
+        /// What both have in common.
+        #[allow(non_snake_case)]
+        mod $variant {
+            #[allow(unused_imports)]
+            use super::*;
+
             $(#[$meta])*
-            fn $name($($argument: $type),*) {
-                let $defaults = crate::streams::Defaults::Legacy;
-                $body
+            pub(super) fn answer(
+                name: &'static str,
+                $defaults: crate::streams::Defaults,
+                $($argument: $type),*
+            ) -> i32 {
+                let code = crate::boundary::answer_runtime(name, || -> Result<(), crate::boundary::RuntimeError> { $body });
+                crate::trace::trace!(runtime [name] ($($argument),*) = code);
+                code
             }
-            $(#[$meta])*
-            fn $variant($($argument: $type),*) {
-                let $defaults = crate::streams::Defaults::PerThread;
-                $body
-            }
-            $($rest)*
         }
+
+        $(#[$meta])*
+        #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $name($($argument: $type),*) -> i32 {
+            $variant::answer(stringify!($name), crate::streams::Defaults::Legacy, $($argument),*)
+        }
+
+        $(#[$meta])*
+        #[unsafe(export_name = concat!("lockstep_", stringify!($variant)))]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $variant($($argument: $type),*) -> i32 {
+            $variant::answer(stringify!($variant), crate::streams::Defaults::PerThread, $($argument),*)
+        }
+        runtime! { $($rest)* }
     };
 }
 
@@ -137,19 +166,38 @@ macro_rules! driver {
         driver! { $($rest)* }
     };
     ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
-        driver! {
+        /// What both have in common.
+        #[allow(non_snake_case)]
+        mod $variant {
+            #[allow(unused_imports)]
+            use super::*;
+
             $(#[$meta])*
-            fn $name($($argument: $type),*) {
-                let $defaults = crate::streams::Defaults::Legacy;
-                $body
+            pub(super) fn answer(
+                name: &'static str,
+                $defaults: crate::streams::Defaults,
+                $($argument: $type),*
+            ) -> u32 {
+                let code = crate::boundary::answer_driver(name, || -> Result<(), lockstep_protocol::CuResult> { $body });
+                crate::trace::trace!(driver [name] ($($argument),*) = code);
+                code
             }
-            $(#[$meta])*
-            fn $variant($($argument: $type),*) {
-                let $defaults = crate::streams::Defaults::PerThread;
-                $body
-            }
-            $($rest)*
         }
+
+        $(#[$meta])*
+        #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $name($($argument: $type),*) -> u32 {
+            $variant::answer(stringify!($name), crate::streams::Defaults::Legacy, $($argument),*)
+        }
+
+        $(#[$meta])*
+        #[unsafe(export_name = concat!("lockstep_", stringify!($variant)))]
+        #[allow(non_snake_case)]
+        pub extern "C" fn $variant($($argument: $type),*) -> u32 {
+            $variant::answer(stringify!($variant), crate::streams::Defaults::PerThread, $($argument),*)
+        }
+        driver! { $($rest)* }
     };
 }
 

@@ -22,13 +22,16 @@ pub fn is_on() -> bool {
 /// Prints a call that has returned, if calls are printed.
 macro_rules! trace {
     ($api:ident $name:ident ($($argument:ident),*) = $code:ident) => {
+        crate::trace::trace!($api [stringify!($name)] ($($argument),*) = $code)
+    };
+    ($api:ident [$name:expr] ($($argument:ident),*) = $code:ident) => {
         if crate::trace::is_on() {
             #[allow(unused_imports)]
             use crate::trace::{Opaque as _, Readable as _};
             let arguments: &[(&str, String)] = &[
                 $((stringify!($argument), (&crate::trace::Show(&$argument)).shown())),*
             ];
-            crate::trace::$api(stringify!($name), arguments, $code);
+            crate::trace::$api($name, arguments, $code);
         }
     };
 }

@@ -7,9 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use lockstep_exporter::Live;
-use lockstep_telemetry::sampling::now;
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_schema::Metadata;
+use lockstep_segment::SegmentDirectory;
+use lockstep_segment::now;
 
 use crate::abi::{Functions, Opaque, Sampler, level, load_base, text, value};
 use crate::records::{RecordList, Records};

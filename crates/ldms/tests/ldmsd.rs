@@ -230,7 +230,7 @@ fn ldmsd_samples_and_an_aggregator_stores() {
 
     let publish = |segments: &Path, instructions, warps| {
         let mut program = Program::start(segments, &[]);
-        program.time = lockstep_telemetry::sampling::now();
+        program.time = lockstep_segment::now();
         program.launch("_Z6kernelv", warps as u32);
         program.sample(instructions, warps);
         program.gauges(123_456, 61, 3 << 30);

@@ -148,7 +148,7 @@ fn a_gpu_is_a_set_and_nothing_that_is_wrong_fails() {
     );
 
     let mut program = Program::start(&segments, &[]);
-    program.time = lockstep_telemetry::sampling::now();
+    program.time = lockstep_segment::now();
     program.launch("k", 4);
     program.sample(400, 4);
     program.gauges(123_456, 61, 3 << 30);
@@ -163,7 +163,7 @@ fn a_gpu_is_a_set_and_nothing_that_is_wrong_fails() {
     assert_eq!(ldmsd.value("gpu_uuid"), GPU.len() as f64);
 
     let mut second = Program::start(&segments, &[]);
-    second.time = lockstep_telemetry::sampling::now();
+    second.time = lockstep_segment::now();
     second.launch("k", 1);
     second.sample(11, 1);
     drop(second);
@@ -199,7 +199,7 @@ fn a_gpu_is_a_set_and_nothing_that_is_wrong_fails() {
 fn records(ldmsd: &Ldmsd, attributes: &[(&str, &str)], folder: &Folder) {
     // A folder of its own: this process has published in the other one, and what was read there is not read again.
     let base = folder.0.join("records");
-    lockstep_telemetry::segment::SegmentDirectory::open(&base, "").unwrap();
+    lockstep_segment::SegmentDirectory::open(&base, "").unwrap();
     let segments = base.join("programs");
     let begin = || unsafe { (ldmsd.plugin.constructor)(std::ptr::null_mut()) };
     assert_eq!(begin(), 0);
@@ -213,7 +213,7 @@ fn records(ldmsd: &Ldmsd, attributes: &[(&str, &str)], folder: &Folder) {
     attributes.push(("records", "2"));
     ldmsd.config(&attributes);
     let mut program = Program::start(&segments, &[]);
-    program.time = lockstep_telemetry::sampling::now();
+    program.time = lockstep_segment::now();
     program.launch("kernel", 2);
     program.sample(50, 2);
     drop(program);

@@ -9,7 +9,7 @@
 use crate::bounds::{self, LAUNCH};
 use crate::kernel::KernelReport;
 use crate::limits::GpuLimits;
-use crate::numbers::{group, percent, plural, quotient, shape};
+use lockstep_text::numbers::{group, percent, plural, quotient, shape};
 use serde::Serialize;
 
 /// A resource is a limit from this part of the time.

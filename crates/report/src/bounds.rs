@@ -6,7 +6,7 @@
 //! (tensor cores, the special function unit, links by kernel) have no bound.
 
 use crate::limits::GpuLimits;
-use crate::numbers::quotient;
+use lockstep_text::numbers::quotient;
 use serde::Serialize;
 
 /// Sums of counters by name, as far as they are known.

@@ -10,11 +10,11 @@ mod roofline;
 pub use comparison::comparison;
 pub use roofline::roofline;
 
-use crate::folder::Run;
 use crate::kernel::KernelReport;
-use crate::names::readable;
-use crate::numbers::{duration, percent};
 use lockstep_correlation::plot::escape;
+use lockstep_run_folder::Run;
+use lockstep_text::names::readable;
+use lockstep_text::numbers::{duration, percent};
 use std::fmt::Write;
 
 const WIDTH: f64 = 900.0;

@@ -105,25 +105,6 @@ impl<W: Write + Send> ParquetFile<W> {
         Ok(())
     }
 
-    /// Adds rows whose columns are made one after the other, each in the memory of the one before.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn group_of(
-        &mut self,
-        columns: usize,
-        mut fill: impl FnMut(usize, &mut Values),
-    ) -> Result<(), ReportError> {
-        let mut group = self.0.next_row_group().map_err(failed)?;
-        let (mut values, mut scratch) = (Values::Counted(Vec::new()), Scratch::default());
-        for place in 0..columns {
-            fill(place, &mut values);
-            write_values(&mut group, &values, &mut scratch).map_err(failed)?;
-        }
-        group.close().map_err(failed)?;
-        Ok(())
-    }
-
     /// Ends the file.
     ///
     /// # Errors

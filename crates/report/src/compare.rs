@@ -4,11 +4,11 @@
 //! the table that simulated and real GPUs share. The first run is the reference. Kernels that kernels
 //! launched are left out, since no profiler has rows of them.
 
-use crate::folder::{Run, RunInfo};
-use crate::launch::Launch;
-use crate::numbers::quotient;
 use lockstep_correlation::simulated::short_name;
 use lockstep_counters::COUNTERS;
+use lockstep_run_folder::Launch;
+use lockstep_run_folder::{Run, RunInfo};
+use lockstep_text::numbers::quotient;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

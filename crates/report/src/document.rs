@@ -1,7 +1,7 @@
 //! A report as headings, paragraphs, lists, tables and figures, and its forms for terminals and
 //! Markdown. HTML has a file of its own.
 
-use crate::table::{Align, Table};
+use lockstep_text::{Align, Table};
 use std::fmt::Write;
 
 /// Letters of a line of text; tables are as wide as they are.

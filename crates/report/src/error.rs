@@ -1,50 +1,15 @@
 //! Why a folder could not be read, or an export not be written.
 
-use std::path::{Path, PathBuf};
+use lockstep_run_folder::ReadError;
+use std::path::Path;
 use thiserror::Error;
 
 /// Why a folder could not be read, or an export not be written.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// The system does not give the file.
-    #[error("{}: {error}", path.display())]
-    System {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// A folder that no run left.
-    #[error(
-        "{}: no run left this folder (it has neither summary.json nor kernels.csv); give a folder \
-         that `lockstep run` or `lockstep sample` wrote", path.display()
-    )]
-    NoRun {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A file that is not what its name says.
-    #[error("{}: {because}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What was found and what was expected.
-        because: String,
-    },
-    /// A folder without a series, where one is needed.
-    #[error("{}: it has no series; run the program with `--series INTERVAL` to have one", path.display())]
-    NoSeries {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A folder without launches, where they are needed.
-    #[error("{}: it has no launches to {what}; its run ended before kernels.csv was written", path.display())]
-    NoLaunches {
-        /// The folder.
-        path: PathBuf,
-        /// What was asked for.
-        what: &'static str,
-    },
+    /// A folder that could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// An export that could not be made.
     #[error("cannot write {what}: {because}")]
     Export {
@@ -57,16 +22,10 @@ pub enum ReportError {
 
 impl ReportError {
     pub(crate) fn system(path: &Path, error: std::io::Error) -> Self {
-        Self::System {
-            path: path.to_owned(),
-            error,
-        }
+        ReadError::system(path, error).into()
     }
 
     pub(crate) fn malformed(path: &Path, because: impl Into<String>) -> Self {
-        Self::Malformed {
-            path: path.to_owned(),
-            because: because.into(),
-        }
+        ReadError::malformed(path, because).into()
     }
 }

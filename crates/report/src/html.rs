@@ -4,8 +4,8 @@
 //! the same. A policy in the head forbids the browser to load or run anything, whatever slipped through.
 
 use crate::document::{Block, Cell, Document, Grid};
-use crate::table::Align;
 use lockstep_correlation::plot::escape;
+use lockstep_text::Align;
 use std::fmt::Write;
 
 const STYLE: &str = "

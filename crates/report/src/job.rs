@@ -13,10 +13,10 @@ mod samples;
 mod summary;
 
 use crate::error::ReportError;
-use crate::series::{self, Part, Recorder, STORED, Sample};
+use lockstep_run_folder::series::{self, Part, Recorder, SERIES, Sample};
 use rank::Rank;
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 pub use rank::RankInfo;
@@ -74,7 +74,8 @@ fn write_series(
         return Ok(());
     }
     all.sort_by_key(|(rank, one)| (one.end, *rank));
-    let mut recorder = Recorder::begin(|name| File::create(job.join(name))).map_err(failed)?;
+    let file = File::create(job.join(SERIES)).map_err(failed)?;
+    let mut recorder = Recorder::begin(file).map_err(failed)?;
     for (rank, one) in all {
         let sample = Sample {
             time_ns: one.end.saturating_sub(begun) as f64,
@@ -89,14 +90,10 @@ fn write_series(
     }
     recorder.finish().map_err(failed)?;
     let next = job.join("series.next");
-    // Pieces are read where no table is: the one of before would be read again.
-    let _ = fs::remove_file(job.join(STORED));
-    series::finish(job, BufWriter::new(File::create(&next).map_err(failed)?))?;
-    fs::rename(&next, job.join(STORED)).map_err(failed)?;
-    for part in Part::ALL {
-        fs::remove_file(job.join(part.pieces())).map_err(failed)?;
-    }
-    Ok(())
+    let mut sink = BufWriter::new(File::create(&next).map_err(failed)?);
+    series::finish(job, &mut sink)?;
+    sink.flush().map_err(failed)?;
+    fs::rename(&next, job.join(SERIES)).map_err(failed)
 }
 
 /// Puts a text in the place of a file at once.

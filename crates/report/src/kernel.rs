@@ -2,13 +2,13 @@
 
 use crate::advice::{self, Advice};
 use crate::bounds::{Bound, SECTOR, bounds};
-use crate::launch::Launch;
 use crate::limits::GpuLimits;
-use crate::names;
-use crate::numbers::quotient;
 use crate::occupancy::{OccupancyReport, occupancy};
 use lockstep_config::GpuConfig;
 use lockstep_counters::COUNTERS;
+use lockstep_run_folder::Launch;
+use lockstep_text::names;
+use lockstep_text::numbers::quotient;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

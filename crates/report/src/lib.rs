@@ -1,6 +1,6 @@
 //! What run folders say, for people and for other programs.
 //!
-//! A [`Run`] is read from a folder that `lockstep run` or `lockstep sample` left, whole or not.
+//! A [`lockstep_run_folder::Run`] is read from a folder that `lockstep run` or `lockstep sample` left, whole or not.
 //! [`report()`] works out where the time went, what bounds each kernel and what removing the bound
 //! would give; [`compare`] sets runs side by side. Both become one [`Document`], which is written as
 //! text, Markdown or one HTML file, and as JSON ([`Report`] itself is what the JSON has). [`export`]
@@ -8,42 +8,28 @@
 //!
 //! Left out: counts by instruction or source line, since no run folder has them.
 //!
-//! Start reading at [`Run::read`] and [`report()`].
+//! Start reading at [`report()`].
 
 mod advice;
 mod bounds;
 mod charts;
 pub mod columns;
 pub mod compare;
-mod copies;
 mod document;
 mod error;
 pub mod export;
-mod folder;
 mod html;
 pub mod job;
 mod kernel;
-mod launch;
 mod limits;
-mod lines;
 mod memory;
-pub mod names;
-pub mod numbers;
 mod occupancy;
 mod page;
 mod report;
-pub mod series;
-mod statistics;
-mod table;
 
 pub use compare::Comparison;
-pub use copies::Copy;
 pub use document::{Block, Cell, Document, Grid};
 pub use error::ReportError;
-pub use folder::{Run, RunInfo};
 pub use kernel::KernelReport;
-pub use launch::Launch;
-pub use lines::Line;
 pub use page::{comparison_page, report_page};
 pub use report::{Report, RunReport, report};
-pub use table::{Align, Table};

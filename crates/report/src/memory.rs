@@ -1,7 +1,7 @@
 //! Caches, DRAM and links over a whole run, from its statistics.
 
-use crate::numbers::quotient;
-use crate::statistics::Statistics;
+use lockstep_run_folder::Statistics;
+use lockstep_text::numbers::quotient;
 use serde::Serialize;
 
 /// Picoseconds of a nanosecond: links count their time in the first, runs in the second.

@@ -1,8 +1,8 @@
 //! How many warps of a kernel an SM can hold, and what keeps more away.
 
-use crate::launch::Launch;
 use lockstep_config::GpuConfig;
 use lockstep_config::occupancy::{BlockShape, Occupancy, SmLimits};
+use lockstep_run_folder::Launch;
 use serde::Serialize;
 
 /// Occupancy of a kernel.

@@ -10,10 +10,10 @@ pub use comparison::comparison_page;
 use crate::advice::Advice;
 use crate::charts;
 use crate::document::{Block, Document};
-use crate::folder::Run;
 use crate::kernel::{KernelMemory, KernelReport};
-use crate::numbers::{bandwidth, duration, group, percent, plural, rounded};
 use crate::report::{Report, RunReport};
+use lockstep_run_folder::Run;
+use lockstep_text::numbers::{bandwidth, duration, group, percent, plural, rounded};
 
 /// Kernels in a table; the rest is in the JSON form.
 pub const MAXIMUM_KERNELS: usize = 20;

@@ -1,11 +1,11 @@
 //! The report as data: what its JSON form has.
 
 use crate::compare::{Comparison, compare};
-use crate::folder::{Run, RunInfo};
 use crate::kernel::{KernelReport, kernels};
 use crate::limits::GpuLimits;
-use crate::lines::Line;
 use crate::memory::{RunMemory, memory};
+use lockstep_run_folder::Line;
+use lockstep_run_folder::{Run, RunInfo};
 use serde::Serialize;
 
 /// The version of the JSON form; it changes when a reader of the old one would stumble.

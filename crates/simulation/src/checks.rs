@@ -2,8 +2,8 @@
 
 use crate::node::Node;
 use lockstep_gpu::{Check, Finding};
+use lockstep_run_folder::CheckRow;
 use lockstep_runtime::Runtime;
-use lockstep_telemetry::run_folder::CheckRow;
 
 /// Findings that are put in words at the end of a run; the table has them all.
 const MOST_LINES: usize = 50;

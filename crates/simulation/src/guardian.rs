@@ -6,7 +6,7 @@
 //! not over has left a summary for this case, which is given the name of the other.
 
 use lockstep_protocol::links_beside;
-use lockstep_telemetry::run_folder::RunFolder;
+use lockstep_run_folder::RunFolder;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -176,7 +176,7 @@ const MOST_FILES: libc::c_int = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstep_telemetry::run_folder::{Existing, Running};
+    use lockstep_run_folder::{Existing, Running};
 
     #[test]
     fn a_guardian_removes_what_is_left_and_says_that_the_run_was_killed() {

@@ -6,7 +6,7 @@ use crate::interrupts::Interrupts;
 use crate::program::{RunError, check_memory, system};
 use crate::reporter::{Phase, Reporter};
 use crate::results::Results;
-use lockstep_telemetry::run_folder::{RunFolder, RunState};
+use lockstep_run_folder::{RunFolder, RunState};
 use std::sync::Arc;
 
 /// Simulates something and writes what came of it into the folder that a run has, however it ends. The first word of

@@ -12,8 +12,8 @@ use lockstep_protocol::{
     ContextHandle, FunctionInfo, Launch, LaunchConfig, ModuleImage, Reply, Request, StreamName,
     window,
 };
+use lockstep_run_folder::RunFolder;
 use lockstep_runtime::{Client, Device, Runtime};
-use lockstep_telemetry::run_folder::RunFolder;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;

@@ -18,8 +18,8 @@ use lockstep_protocol::library::{
 };
 use lockstep_protocol::placement::NODES_VARIABLE;
 use lockstep_protocol::{ListenError, Listener, links_beside, window};
-use lockstep_telemetry::run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
-use lockstep_telemetry::segment::SegmentError;
+use lockstep_run_folder::{DISK_FULL, Ending, RunFolder, RunFolderError, RunState};
+use lockstep_segment::SegmentError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@ use crate::in_folder::in_folder;
 use crate::program::RunError;
 use crate::replay::replay_into;
 use crate::results::Results;
-use lockstep_telemetry::run_folder::RECORD;
+use lockstep_run_folder::RECORD;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@ use crate::description::Description;
 use crate::interrupts::{Halt, Interrupts, OUT_OF_MEMORY, signal_name};
 use crate::memory_limits;
 use crate::progress::Progress;
-use lockstep_telemetry::run_folder::room::Room;
-use lockstep_telemetry::run_folder::{
+use lockstep_run_folder::room::Room;
+use lockstep_run_folder::{
     DISK_FULL, Ending, RunFolder, RunFolderError, RunState, Running, RunningHost, RunningTotals,
 };
 use std::io::Write;
@@ -287,7 +287,7 @@ impl Watch {
 
     fn look_at_disk(&mut self) {
         if let Err(error) = self.room.grow(self.running.totals.kernels)
-            && lockstep_telemetry::run_folder::is_full(&error)
+            && lockstep_run_folder::is_full(&error)
         {
             let path = self.folder.path().display();
             self.interrupts.halt(Halt {

@@ -9,14 +9,14 @@ use crate::regions;
 use crate::server::Figures;
 use lockstep_counters::Counters;
 use lockstep_protocol::UnsupportedManner;
-use lockstep_report::series::{self, Part, STORED, Series};
-use lockstep_runtime::device::KernelLaunch;
-use lockstep_runtime::{LaunchSummary, MetFault, Runtime};
-use lockstep_stats::Table;
-use lockstep_telemetry::run_folder::{
+use lockstep_run_folder::series::{self, SERIES, Series};
+use lockstep_run_folder::{
     CheckRow, CounterTotals, Ending, HostSpeed, HostWork, InstructionMix, KernelRow, LineRow,
     ManagedTrace, RunFolder, RunFolderError, RunState, Summary, Totals, UnsupportedRow,
 };
+use lockstep_runtime::device::KernelLaunch;
+use lockstep_runtime::{LaunchSummary, MetFault, Runtime};
+use lockstep_stats::Table;
 use std::collections::BTreeMap;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -275,22 +275,17 @@ fn ranks_remark(description: &Description) -> Option<String> {
     ))
 }
 
-/// Makes one table of the pieces of a series, if there are any.
+/// Joins the blocks of a series to long ones, if there are any.
 fn store_series(folder: &RunFolder) -> Result<(), RunFolderError> {
     if Series::open(folder.path()).is_none() {
         return Ok(());
     }
-    let directory = folder.directory();
-    let stored = directory.replace_with(STORED, |file| {
+    let stored = folder.directory().replace_with(SERIES, |file| {
         let mut sink = BufWriter::new(file);
         series::finish(folder.path(), &mut sink).map_err(io::Error::other)?;
         sink.flush()
     });
-    let removed = stored.and_then(|()| {
-        let mut pieces = Part::ALL.iter().map(|part| part.pieces());
-        pieces.try_for_each(|name| directory.remove_file(name))
-    });
-    removed.map_err(|error| RunFolderError::of(&folder.file(STORED), error))
+    stored.map_err(|error| RunFolderError::of(&folder.file(SERIES), error))
 }
 
 fn unsupported_row(call: &lockstep_runtime::UnsupportedCall) -> UnsupportedRow {

@@ -16,8 +16,8 @@ use lockstep_protocol::{
     ContextHandle, CuResult, Extent, Failure, FunctionInfo, ImageKind, ImageRole, Launch,
     LaunchConfig, ModuleHandle, ModuleImage, Reply, Request, Rows, StreamName, layout, window,
 };
+use lockstep_run_folder::RunFolder;
 use lockstep_runtime::{CallResult, Device, ModuleSource, Runtime};
-use lockstep_telemetry::run_folder::RunFolder;
 use lockstep_trace::scan::PAGE;
 use lockstep_trace::{
     Command, KernelHeader, PageMap, Scan, TraceError, module_of, read_list, scan,

@@ -3,8 +3,9 @@
 use crate::assets::has_charts;
 use crate::resample::Columns;
 use crate::store::{FIRST, Folder};
-use lockstep_report::series::Part;
-use lockstep_report::{ReportError, Run, report};
+use lockstep_report::report;
+use lockstep_run_folder::series::Part;
+use lockstep_run_folder::{ReadError, Run};
 use lockstep_units::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -77,7 +78,7 @@ pub fn answer(
     folders: &[Folder],
     what: &str,
     question: &Question,
-) -> Result<Option<Value>, ReportError> {
+) -> Result<Option<Value>, ReadError> {
     if what == "runs" {
         let runs = folders.iter().map(about).collect::<Result<Vec<_>, _>>()?;
         return Ok(Some(json!({ "charts": has_charts(), "runs": runs })));
@@ -110,7 +111,7 @@ pub fn answer(
 }
 
 /// One run: its report, and what can be asked of its series.
-fn about(folder: &Folder) -> Result<Value, ReportError> {
+fn about(folder: &Folder) -> Result<Value, ReadError> {
     let run = folder.run()?;
     let runs = [(*run).clone()];
     let mut said = report(&runs);
@@ -177,7 +178,7 @@ fn launches(run: &Run) -> Value {
 }
 
 /// Counters of the whole GPU over time.
-fn series(folder: &Folder, question: &Question) -> Result<Option<Value>, ReportError> {
+fn series(folder: &Folder, question: &Question) -> Result<Option<Value>, ReadError> {
     let run = folder.run()?;
     let columns = question.columns(span(&run));
     let mut values = BTreeMap::new();
@@ -194,7 +195,7 @@ fn series(folder: &Folder, question: &Question) -> Result<Option<Value>, ReportE
 }
 
 /// One counter of every part of a kind over time.
-fn heat(folder: &Folder, question: &Question) -> Result<Option<Value>, ReportError> {
+fn heat(folder: &Folder, question: &Question) -> Result<Option<Value>, ReadError> {
     let name = question.text("counter");
     let Some(part) = Part::named(question.text("part")).filter(|part| is_counter(*part, name))
     else {

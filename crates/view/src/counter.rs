@@ -1,7 +1,7 @@
 //! One counter of all parts of a kind, as it is kept in memory: ten bytes a row, so that ten million rows are held.
 
 use crate::resample::Columns;
-use lockstep_report::series::Block;
+use lockstep_run_folder::series::SeriesBlock;
 
 /// More parts than any GPU has.
 const MOST_PARTS: u32 = 4096;
@@ -30,7 +30,7 @@ struct Interval {
 
 impl Counter {
     /// Takes the rows of a block with one counter; what counted nothing is left out.
-    pub fn add(&mut self, block: &Block) {
+    pub fn add(&mut self, block: &SeriesBlock) {
         let Some(values) = block.counters.first() else {
             return;
         };
@@ -116,13 +116,13 @@ impl Counter {
 mod tests {
     use super::*;
 
-    fn block(rows: &[(f64, f64, u32, u64)]) -> Block {
-        Block {
+    fn block(rows: &[(f64, f64, u32, u64)]) -> SeriesBlock {
+        SeriesBlock {
             time_ns: rows.iter().map(|row| row.1).collect(),
             interval_ns: rows.iter().map(|row| row.1 - row.0).collect(),
             number: rows.iter().map(|row| row.2).collect(),
             counters: vec![rows.iter().map(|row| row.3).collect()],
-            ..Block::default()
+            ..SeriesBlock::default()
         }
     }
 

@@ -7,7 +7,7 @@ use thiserror::Error;
 pub enum ViewError {
     /// A folder.
     #[error(transparent)]
-    Report(#[from] lockstep_report::ReportError),
+    Run(#[from] lockstep_run_folder::ReadError),
     /// The address.
     #[error("{address}: cannot serve there: {error}; leave --port out for a free one")]
     Bind {

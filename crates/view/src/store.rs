@@ -1,8 +1,8 @@
 //! What is known of the folders, read again when they change.
 
 use crate::counter::Counter;
-use lockstep_report::series::{Part, STORED, Series};
-use lockstep_report::{ReportError, Run};
+use lockstep_run_folder::series::{Part, SERIES, Series};
+use lockstep_run_folder::{ReadError, Run};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
@@ -48,7 +48,7 @@ impl Folder {
     ///
     /// # Errors
     /// No run left it.
-    pub fn open(path: &Path) -> Result<Self, ReportError> {
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
         let folder = Self {
             path: path.to_owned(),
             state: Mutex::default(),
@@ -61,7 +61,7 @@ impl Folder {
     ///
     /// # Errors
     /// The folder is gone, or a file in it is not what its name says.
-    pub fn run(&self) -> Result<Arc<Run>, ReportError> {
+    pub fn run(&self) -> Result<Arc<Run>, ReadError> {
         let stamp = self.stamp(&WATCHED);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, run)) = &state.run
@@ -77,7 +77,7 @@ impl Folder {
     /// A number that changes when the folder does.
     pub fn version(&self) -> u64 {
         let mut names = WATCHED.to_vec();
-        names.extend(series_files());
+        names.push(SERIES);
         let stamps = self.stamp(&names);
         let parts = stamps.iter().flatten();
         parts.fold(0, |sum: u64, (time, length)| {
@@ -95,7 +95,7 @@ impl Folder {
     ///
     /// # Errors
     /// The series cannot be read.
-    pub fn counter(&self, part: Part, name: &str) -> Result<Option<Arc<Counter>>, ReportError> {
+    pub fn counter(&self, part: Part, name: &str) -> Result<Option<Arc<Counter>>, ReadError> {
         let Some(series) = Series::open(&self.path) else {
             return Ok(None);
         };
@@ -126,8 +126,7 @@ impl Folder {
 
     /// The place of a counter, where it may be already. What belongs to files of before is forgotten.
     fn slot(&self, part: Part, name: &str) -> Slot {
-        let files: Vec<&str> = series_files().collect();
-        let stamp = self.stamp(&files);
+        let stamp = self.stamp(&[SERIES]);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.series.as_ref() != Some(&stamp) {
             state.series = Some(stamp);
@@ -155,10 +154,6 @@ impl Folder {
         };
         names.iter().map(of).collect()
     }
-}
-
-fn series_files() -> impl Iterator<Item = &'static str> {
-    Part::ALL.into_iter().map(Part::pieces).chain([STORED])
 }
 
 /// Rows of the counters that have been read.

@@ -77,7 +77,7 @@ impl Validate {
         if let Some(names) = &self.clients {
             return clients::run(&self.gpu, names, &self.options);
         }
-        simulator::build()?;
+        simulator::build_with_tools()?;
         build_programs()?;
         if self.build {
             return Ok(());
@@ -111,7 +111,7 @@ fn commit() -> Result<String> {
 
 /// Holds random programs to what an H200 gave.
 fn random_programs(options: &[String]) -> Result<()> {
-    simulator::build()?;
+    simulator::build_with_tools()?;
     let recorded = random_programs::recorded();
     let mut arguments = vec![
         "--golden",

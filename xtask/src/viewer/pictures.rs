@@ -24,7 +24,7 @@ fn place() -> std::path::PathBuf {
 
 /// Takes all pictures.
 pub fn take() -> Result<()> {
-    simulator::build()?;
+    simulator::build_with_tools()?;
     let toolkit = cuda::required()?;
     let folder = simulator::scratch_folder();
     std::fs::create_dir_all(&folder)?;

@@ -1,7 +1,7 @@
 //! `lockstep calls`: what a program asked of the simulator.
 
-use crate::say::Output;
 use clap::Args;
+use lockstep_text::say::Output;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 

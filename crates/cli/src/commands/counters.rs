@@ -1,9 +1,9 @@
 //! `lockstep counters`: what is counted, where, and what others call it.
 
-use crate::say::say;
 use clap::Args;
 use lockstep_counters::{COUNTERS, DEVICE_GAUGES, HOST_GAUGES, LAUNCH_GAUGES, Metric};
 use lockstep_simulation::components;
+use lockstep_text::say;
 use std::fmt::Write;
 
 /// List every counter and statistic, with its unit, its meaning and its names elsewhere.

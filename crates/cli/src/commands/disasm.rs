@@ -1,7 +1,7 @@
 //! `lockstep disasm`: a file of device code as the simulator sees it.
 
-use crate::say::say;
 use clap::Args;
+use lockstep_text::say;
 use std::path::PathBuf;
 
 /// Show the instructions of a PTX, cubin or fat binary file as the simulator sees them.

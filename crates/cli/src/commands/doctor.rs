@@ -1,9 +1,9 @@
 //! `lockstep doctor`: what works on this machine, what is missing, and how to get it.
 
-use crate::say::say;
 use clap::Args;
 use lockstep_protocol::library::Libraries;
 use lockstep_protocol::window::{self, Window};
+use lockstep_text::say;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

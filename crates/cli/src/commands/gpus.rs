@@ -1,10 +1,10 @@
 //! `lockstep gpus`: what can be simulated.
 
-use crate::say::{note, say};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use lockstep_config::{CATALOGUE, load};
-use lockstep_report::{Align, Table};
+use lockstep_text::{Align, Table};
+use lockstep_text::{note, say};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

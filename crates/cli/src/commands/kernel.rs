@@ -1,10 +1,10 @@
 //! `lockstep kernel`: one kernel, no host program.
 
 use crate::options::{RecordingOptions, SimulationOptions};
-use crate::say::say;
 use crate::{report, watch};
 use clap::Args;
 use lockstep_simulation::{Argument, KernelDescription, run_kernel};
+use lockstep_text::say;
 use std::path::PathBuf;
 
 /// Run one kernel of a PTX or cubin file, without a host program.

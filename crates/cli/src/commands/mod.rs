@@ -1,29 +1,20 @@
-//! The commands, one file each; to add one, a file and a line here.
+//! The commands, one file each; to add one, a file and a line here. Those without a file are `lockstep-tools`'s.
 
 mod calls;
-mod correlate;
 mod counters;
 mod disasm;
 mod doctor;
-mod export;
-mod figures;
 mod gpus;
-mod job_rank;
 mod kernel;
-mod output;
-mod pages;
+mod parse;
 mod replay;
-mod report;
 mod resume;
 mod run;
-mod sample;
-mod sampled;
-mod sweep;
 mod topology;
 mod trace;
 mod verify;
-mod view;
 
+use crate::tools::Handed;
 use clap::Subcommand;
 
 /// What the command line can ask for.
@@ -42,25 +33,34 @@ pub enum Command {
     /// Simulate a program in many ways and check that all answers are equal
     Verify(verify::Verify),
     /// Simulate many points of a file: grids and lists of settings, GPUs, programs, arguments
-    Sweep(sweep::SweepArguments),
+    #[command(disable_help_flag = true)]
+    Sweep(Handed),
     /// List the calls that a run recorded
     Calls(calls::Calls),
     /// Say where the time of runs went, what bounds each kernel, and what would help
-    Report(report::ReportArguments),
+    #[command(disable_help_flag = true)]
+    Report(Handed),
     /// Show runs in a browser: time line, counters over time, heat maps, kernels
-    View(view::View),
+    #[command(disable_help_flag = true)]
+    View(Handed),
     /// Set two runs side by side: two simulations, or a real GPU and a simulated one
-    Compare(report::CompareArguments),
+    #[command(disable_help_flag = true)]
+    Compare(Handed),
     /// Write the launches or the series of a run for other tools: CSV, Parquet, Perfetto
-    Export(export::Export),
+    #[command(disable_help_flag = true)]
+    Export(Handed),
     /// Error against a real GPU: figures, plot and page
-    Correlate(correlate::Correlate),
+    #[command(disable_help_flag = true)]
+    Correlate(Handed),
     /// Apply the rules of the validation protocol to tables, for scripts
-    Figures(figures::Figures),
+    #[command(disable_help_flag = true)]
+    Figures(Handed),
     /// Read counters of a real GPU as time series, without touching the program
-    Sample(sample::SampleArguments),
+    #[command(disable_help_flag = true)]
+    Sample(Handed),
     /// Own the counters of every real GPU of this node
-    Sampled(sampled::SampledArguments),
+    #[command(disable_help_flag = true)]
+    Sampled(Handed),
     /// Show the parts of a simulated GPU and the links between them
     Topology(topology::Topology),
     /// Show the instructions of device code as the simulator sees them
@@ -69,9 +69,9 @@ pub enum Command {
     Gpus(gpus::Gpus),
     /// List every counter and statistic, with its meaning and its names elsewhere
     Counters(counters::Counters),
-    /// Write manual pages and completions of shells into a folder
+    /// Check command lines on standard input
     #[command(hide = true)]
-    Pages(pages::Pages),
+    Parse(parse::Parse),
     /// Check what works on this machine and say what is missing
     Doctor(doctor::Doctor),
 }
@@ -86,19 +86,19 @@ impl Command {
             Self::Trace(command) => command.run(),
             Self::Replay(command) => command.run(),
             Self::Verify(command) => command.run(),
-            Self::Sweep(command) => command.run(),
             Self::Calls(command) => command.run(),
-            Self::Report(command) => command.run(),
-            Self::Compare(command) => command.run(),
-            Self::View(command) => command.run(),
-            Self::Export(command) => command.run(),
-            Self::Correlate(command) => command.run(),
-            Self::Figures(command) => command.run(),
-            Self::Sample(command) => command.run(),
-            Self::Sampled(command) => command.run(),
             Self::Topology(command) => command.run(),
+            Self::Sweep(command)
+            | Self::Report(command)
+            | Self::Compare(command)
+            | Self::View(command)
+            | Self::Export(command)
+            | Self::Correlate(command)
+            | Self::Figures(command)
+            | Self::Sample(command)
+            | Self::Sampled(command) => command.run(),
             Self::Disasm(command) => command.run(),
-            Self::Pages(command) => command.run(),
+            Self::Parse(command) => command.run(),
             Self::Gpus(command) => command.run(),
             Self::Counters(command) => command.run(),
             Self::Doctor(command) => command.run(),

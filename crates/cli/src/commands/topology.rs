@@ -1,8 +1,8 @@
 //! `lockstep topology`: the parts of a simulated GPU and the links between them, or those of a node.
 
 use crate::options::{NodeOptions, SimulationOptions};
-use crate::say::say;
 use clap::Args;
+use lockstep_text::say;
 
 /// Show the parts of a simulated GPU and the links between them; with --gpus, --nodes or --node, the links between GPUs.
 #[derive(Args)]

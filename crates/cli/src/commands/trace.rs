@@ -1,11 +1,11 @@
 //! `lockstep trace`: what kernels execute, as traces for Accel-Sim.
 
 use crate::options::SimulationOptions;
-use crate::say::say;
 use crate::{report, watch};
 use anyhow::Context;
 use clap::Args;
 use lockstep_simulation::{record_at, trace_program, trace_record};
+use lockstep_text::say;
 use std::path::PathBuf;
 
 /// Write what a CUDA program's kernels execute as traces for Accel-Sim, without a GPU.

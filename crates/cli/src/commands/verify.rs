@@ -2,12 +2,12 @@
 
 use crate::options::{NodeOptions, SimulationOptions};
 use crate::report;
-use crate::say::say;
 use anyhow::Context;
 use clap::Args;
 use lockstep_simulation::{
     Outcome, live_variants, quick_variants, repetitions, variants, verify, verify_record,
 };
+use lockstep_text::say;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 

@@ -2,8 +2,9 @@
 //! over, with samples of every SM and slice that a linear congruential generator makes up.
 
 use lockstep_counters::COUNTERS;
-use lockstep_report::series::{Part, Recorder, STORED, Sample, SampledLaunch, finish};
+use lockstep_run_folder::series::{Part, Recorder, SERIES, Sample, SampledLaunch, finish};
 use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Launches.
@@ -31,12 +32,10 @@ pub fn write(short: &Path, long: &Path) -> u64 {
     let table = fs::read_to_string(short.join("kernels.csv")).unwrap();
     fs::write(long.join("kernels.csv"), launches(&table)).unwrap();
     let rows = series(long);
-    let stored = File::create(long.join("table")).unwrap();
-    assert!(finish(long, stored).unwrap());
-    fs::rename(long.join("table"), long.join(STORED)).unwrap();
-    for part in Part::ALL {
-        fs::remove_file(long.join(part.pieces())).unwrap();
-    }
+    let mut joined = BufWriter::new(File::create(long.join("joined")).unwrap());
+    assert!(finish(long, &mut joined).unwrap());
+    joined.flush().unwrap();
+    fs::rename(long.join("joined"), long.join(SERIES)).unwrap();
     rows
 }
 
@@ -74,7 +73,7 @@ fn series(long: &Path) -> u64 {
         let place = COUNTERS.iter().position(|one| one.name == name);
         place.unwrap_or_else(|| panic!("there is no counter {name}"))
     });
-    let mut recorder = Recorder::begin(|name| File::create(long.join(name))).unwrap();
+    let mut recorder = Recorder::begin(File::create(long.join(SERIES)).unwrap()).unwrap();
     let (mut state, mut rows) = (1u64, 0);
     for launch in 0..LAUNCHES {
         let kernel: SampledLaunch = SampledLaunch {

@@ -8,7 +8,7 @@ pub mod prometheus;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lockstep_telemetry::segment::{
+use lockstep_segment::{
     IdentityKind, NO_IDENTITY, Publisher, Record, RecordKind, SegmentDirectory,
 };
 pub use page::{get, sum, values};

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use lockstep_telemetry::sampling::now;
+use lockstep_segment::now;
 
 use super::{Bench, command, program};
 

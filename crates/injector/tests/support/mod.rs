@@ -10,9 +10,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use lockstep_attribution::{Key, LaunchRow};
-use lockstep_telemetry::sampling::{Collector, GaugeRow, SeriesRow, Sink, now};
-use lockstep_telemetry::schema::Metadata;
-use lockstep_telemetry::segment::SegmentDirectory;
+use lockstep_collector::{Collector, GaugeRow, SeriesRow, Sink};
+use lockstep_schema::Metadata;
+use lockstep_segment::SegmentDirectory;
+use lockstep_segment::now;
 
 /// One test's folder, programs and device.
 pub struct Bench {

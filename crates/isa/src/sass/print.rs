@@ -204,19 +204,23 @@ impl Display for Immediate {
 }
 
 fn write_half(f: &mut Formatter<'_>, bits: u16) -> fmt::Result {
-    let value = half::f16::from_bits(bits);
-    if value.is_nan() {
-        return write_nan(f, bits >> 15 != 0, bits >> 9 & 1 != 0);
-    }
-    write_float(f, value.to_f64())
+    let (exponent, fraction) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
+    let magnitude = match exponent {
+        0x1f if fraction != 0.0 => return write_nan(f, bits >> 15 != 0, bits >> 9 & 1 != 0),
+        0x1f => f64::INFINITY,
+        0 => fraction * (-24f64).exp2(),
+        _ => (1024.0 + fraction) * f64::from(exponent - 25).exp2(),
+    };
+    let sign = if bits >> 15 == 0 { 1.0 } else { -1.0 };
+    write_float(f, magnitude * sign)
 }
 
 fn write_brain(f: &mut Formatter<'_>, bits: u16) -> fmt::Result {
-    let value = half::bf16::from_bits(bits);
+    let value = f32::from_bits(u32::from(bits) << 16);
     if value.is_nan() {
         return write_nan(f, bits >> 15 != 0, bits >> 6 & 1 != 0);
     }
-    write_float(f, value.to_f64())
+    write_float(f, value.into())
 }
 
 impl Display for ConstantAddress {

@@ -1,7 +1,7 @@
 //! Logarithmic axes.
 
 use super::text;
-use crate::numbers::rounded;
+use lockstep_text::numbers::rounded;
 use std::fmt::Write;
 
 /// A logarithmic axis.

@@ -3,8 +3,8 @@
 use super::axes::{Axis, frame};
 use super::{MAXIMUM_LAUNCHES, PALETTE, begin, rectangle, text};
 use crate::compare::Comparison;
-use crate::numbers::rounded;
 use lockstep_correlation::plot::escape;
+use lockstep_text::numbers::rounded;
 use std::fmt::Write;
 
 /// Every counter of every kernel, the second run against the first.

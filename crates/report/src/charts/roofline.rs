@@ -4,8 +4,8 @@ use super::axes::{Axis, frame};
 use super::{MAXIMUM_KERNELS, PALETTE, WIDTH, begin, text};
 use crate::kernel::KernelReport;
 use crate::limits::GpuLimits;
-use crate::numbers::{bandwidth, percent};
 use lockstep_correlation::plot::escape;
+use lockstep_text::numbers::{bandwidth, percent};
 use std::fmt::Write;
 
 /// Kernels under the roof of their GPU.

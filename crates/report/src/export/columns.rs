@@ -1,10 +1,10 @@
 //! Launches as columns.
 
 use crate::columns::{Column, Values};
-use crate::folder::Run;
-use crate::launch::Launch;
-use crate::names;
 use lockstep_counters::{COUNTERS, LAUNCH_GAUGES, Metric};
+use lockstep_run_folder::Launch;
+use lockstep_run_folder::Run;
+use lockstep_text::names;
 
 /// Whose names counters have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::columns::{Names, columns};
 use crate::columns::{Column, Values};
 use crate::error::ReportError;
-use crate::folder::Run;
+use lockstep_run_folder::Run;
 
 /// A head and a row a launch.
 ///

@@ -2,7 +2,7 @@
 
 use super::columns::{Names, columns};
 use crate::error::ReportError;
-use crate::folder::Run;
+use lockstep_run_folder::Run;
 
 /// A file with a row a launch.
 ///

@@ -11,10 +11,10 @@
 
 use super::columns::Names;
 use super::protobuf::Message;
-use crate::folder::Run;
-use crate::launch::Launch;
-use crate::names;
 use lockstep_counters::{COUNTERS, Metric};
+use lockstep_run_folder::Launch;
+use lockstep_run_folder::Run;
+use lockstep_text::names;
 use std::collections::BTreeMap;
 
 /// All packets are of one writer.

@@ -4,8 +4,8 @@ use super::MAXIMUM_KERNELS;
 use crate::charts;
 use crate::compare::{ComparedCounter, Comparison};
 use crate::document::{Block, Document, Grid};
-use crate::numbers::{known, rounded};
-use crate::table::Align::{Left, Right};
+use lockstep_text::Align::{Left, Right};
+use lockstep_text::numbers::{known, rounded};
 
 /// Names of columns for runs; more are not set side by side.
 const RUNS: [(&str, &str); 6] = [

@@ -2,12 +2,14 @@
 
 use crate::document::{Block, Cell, Grid};
 use crate::kernel::KernelReport;
-use crate::launch::Launch;
-use crate::lines::Line;
 use crate::memory::RunMemory;
-use crate::names;
-use crate::numbers::{bandwidth, bytes, duration, group, known, percent, plural, rounded, shape};
-use crate::table::Align::{Left, Right};
+use lockstep_run_folder::Launch;
+use lockstep_run_folder::Line;
+use lockstep_text::Align::{Left, Right};
+use lockstep_text::names;
+use lockstep_text::numbers::{
+    bandwidth, bytes, duration, group, known, percent, plural, rounded, shape,
+};
 
 /// Launches that a page lists.
 const MAXIMUM_LAUNCHES: usize = 5000;
@@ -23,7 +25,7 @@ fn first(number: usize, kernel: &KernelReport) -> Vec<Cell> {
 /// A table with a row a kernel.
 fn by_kernel<'kernel>(
     kernels: impl IntoIterator<Item = &'kernel KernelReport>,
-    columns: &[(&'static str, crate::table::Align)],
+    columns: &[(&'static str, lockstep_text::Align)],
     cells: impl Fn(&KernelReport) -> Option<Vec<Cell>>,
 ) -> Grid {
     let mut grid = Grid::new(&[&[("#", Right), ("kernel", Left)], columns].concat());

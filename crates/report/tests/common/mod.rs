@@ -2,9 +2,9 @@
 #![allow(dead_code, reason = "not every test needs every helper")]
 
 use lockstep_counters::{Counters, LaunchCounters};
-use lockstep_report::Run;
+use lockstep_run_folder::Run;
+use lockstep_run_folder::{Ending, Existing, KernelRow, RunFolder, RunState, Summary};
 use lockstep_stats::{Table, statistics};
-use lockstep_telemetry::run_folder::{Ending, Existing, KernelRow, RunFolder, RunState, Summary};
 use std::path::PathBuf;
 
 statistics! {

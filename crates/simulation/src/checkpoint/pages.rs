@@ -6,9 +6,9 @@
 use super::CheckpointError;
 use lockstep_gpu::Contents;
 use lockstep_gpu::memory::PAGE;
+use lockstep_run_folder::RunFolder;
+use lockstep_run_folder::checkpoint::PAGES;
 use lockstep_stats::Digest;
-use lockstep_telemetry::run_folder::RunFolder;
-use lockstep_telemetry::run_folder::checkpoint::PAGES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -199,7 +199,7 @@ pub(super) fn read_page(
 mod tests {
     use super::super::place::Place;
     use super::*;
-    use lockstep_telemetry::run_folder::Existing;
+    use lockstep_run_folder::Existing;
 
     const BASE: u64 = 0x10_0000;
 

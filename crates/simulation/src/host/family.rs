@@ -7,7 +7,7 @@
 //! Start reading at [`Family::refresh`].
 
 use super::status::Status;
-use lockstep_telemetry::segment::RANK_VARIABLES;
+use lockstep_segment::RANK_VARIABLES;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

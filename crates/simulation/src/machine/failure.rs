@@ -3,8 +3,8 @@
 use super::Machine;
 use lockstep_gpu::{FaultKind, GpuError, LaunchId};
 use lockstep_protocol::CuResult;
-use lockstep_report::names::readable;
 use lockstep_runtime::device::Fault;
+use lockstep_text::names::readable;
 
 impl Machine {
     /// Something that the GPU was asked to do failed inside the simulator. The first one counts:

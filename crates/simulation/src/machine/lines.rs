@@ -3,7 +3,7 @@
 use super::Machine;
 use lockstep_gpu::LineCounts;
 use lockstep_isa::Module;
-use lockstep_telemetry::run_folder::LineRow;
+use lockstep_run_folder::LineRow;
 
 /// Bytes of an instruction of machine code.
 const NATIVE: u64 = 16;

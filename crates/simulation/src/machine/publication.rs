@@ -13,8 +13,8 @@ use lockstep_counters::{COUNTERS, Counters, LaunchCounters};
 use lockstep_gpu::{KernelRecord, LaunchId, SampledPart, Sampler};
 use lockstep_protocol::uuid_text;
 use lockstep_runtime::LaunchSummary;
-use lockstep_telemetry::sampling::now;
-use lockstep_telemetry::segment::{
+use lockstep_segment::now;
+use lockstep_segment::{
     IdentityKind, KEPT, NO_IDENTITY, Publisher, Record, RecordKind, SegmentDirectory, SegmentError,
 };
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::Machine;
 use lockstep_gpu::memory::PAGE;
 use lockstep_gpu::{Direction, Finding, Recorder};
+use lockstep_run_folder::{FaultRow, HostWork, ManagedTrace, MigrationRow};
 use lockstep_stats::{Hasher, Table};
-use lockstep_telemetry::run_folder::{FaultRow, HostWork, ManagedTrace, MigrationRow};
 use lockstep_units::Cycle;
 
 impl Machine {

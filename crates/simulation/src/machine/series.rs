@@ -7,8 +7,8 @@
 use super::Machine;
 use crate::description::Interval;
 use lockstep_gpu::{Gpu, KernelRecord, LaunchId, SampledPart, Sampler};
-use lockstep_report::series::{Part, Recorder, Sample, SampledLaunch};
-use lockstep_telemetry::run_folder::RunFolder;
+use lockstep_run_folder::RunFolder;
+use lockstep_run_folder::series::{Part, Recorder, SERIES, Sample, SampledLaunch};
 use lockstep_units::{Duration, Hertz, Time};
 use std::io;
 
@@ -33,9 +33,8 @@ impl SeriesRecording {
     /// # Errors
     /// A file cannot be made.
     pub fn begin(folder: &RunFolder, interval: Interval, clock: Hertz) -> io::Result<Self> {
-        let directory = folder.directory();
         Ok(Self {
-            recorder: Recorder::begin(|name| directory.new_file(name))?,
+            recorder: Recorder::begin(folder.directory().new_file(SERIES)?)?,
             sampler: Sampler::default(),
             interval: interval.duration(clock),
             last: Time::ZERO,

@@ -5,8 +5,8 @@ use crate::description::{Description, Interval};
 use crate::machine::{Machine, SharedSegment};
 use crate::sampling::Sampled;
 use lockstep_gpu::Finding;
+use lockstep_run_folder::{HostWork, LineRow, ManagedTrace, RunFolder, RunFolderError};
 use lockstep_stats::{Hasher, Table};
-use lockstep_telemetry::run_folder::{HostWork, LineRow, ManagedTrace, RunFolder, RunFolderError};
 use std::io;
 use std::sync::Arc;
 

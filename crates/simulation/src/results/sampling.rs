@@ -3,8 +3,8 @@
 use crate::description::Description;
 use crate::sampling::Sampled;
 use lockstep_counters::LaunchCounters;
+use lockstep_run_folder::{CounterTotals, KernelRow, SamplingSummary};
 use lockstep_runtime::LaunchSummary;
-use lockstep_telemetry::run_folder::{CounterTotals, KernelRow, SamplingSummary};
 use lockstep_units::Cycles;
 
 /// Writes projected cycles into the rows of launches that did not take their time.

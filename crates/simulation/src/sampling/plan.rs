@@ -6,7 +6,7 @@
 //! A launch that the earlier run did not have is chosen as without a plan.
 
 use super::{Counts, Shape};
-use lockstep_report::{ReportError, Run};
+use lockstep_run_folder::{ReadError, Run};
 use lockstep_units::splitmix64;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ const MANY: usize = 1000;
 pub enum PlanError {
     /// Its folder cannot be read.
     #[error(transparent)]
-    Folder(#[from] ReportError),
+    Folder(#[from] ReadError),
     /// It did not count instructions.
     #[error("{}: {found} of its launches have instruction counts; a plan is the folder of a simulated run that had some", path.display())]
     Counts {

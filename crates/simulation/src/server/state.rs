@@ -349,7 +349,7 @@ impl<D: Device> State<D> {
     /// The record could not be written: the run goes on, and ends with an error.
     pub(super) fn record_ends(&mut self, error: &RecordError) {
         if let RecordError::Io(error) = error {
-            self.record_is_full |= lockstep_telemetry::run_folder::is_full(error);
+            self.record_is_full |= lockstep_run_folder::is_full(error);
         }
         self.problems.push(format!(
             "calls.record: {error}; the record ends here and cannot be replayed: make room and run again"
