@@ -2,7 +2,7 @@
 //!
 //! One file a command under `commands/`; only here do errors become text and exit codes.
 
-// `print!` and `eprint!` panic when nobody reads on; `say!` and `note!` do not.
+// `print!` and `eprint!` panic on a closed pipe; `say!` and `note!` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
     ended(cli.command.run())
 }
 
-/// What came of a command, as the exit code of this process.
+/// The exit code for the outcome of a command; an error is printed.
 fn ended(outcome: anyhow::Result<i32>) -> ExitCode {
     match outcome {
         Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),

@@ -113,7 +113,7 @@ macro_rules! runtime {
         runtime! { $($rest)* }
     };
     ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
-        /// What both have in common.
+        /// The body of both functions.
         #[allow(non_snake_case)]
         mod $variant {
             #[allow(unused_imports)]
@@ -166,7 +166,7 @@ macro_rules! driver {
         driver! { $($rest)* }
     };
     ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
-        /// What both have in common.
+        /// The body of both functions.
         #[allow(non_snake_case)]
         mod $variant {
             #[allow(unused_imports)]

@@ -11,7 +11,7 @@ pub enum ReadError {
     System {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// A folder that no run left.
@@ -28,7 +28,7 @@ pub enum ReadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What was found and what was expected.
+        /// The value that was found, and the expected one.
         because: String,
     },
     /// A folder without a series, where one is needed.
@@ -42,7 +42,7 @@ pub enum ReadError {
     NoLaunches {
         /// The folder.
         path: PathBuf,
-        /// What was asked for.
+        /// The use that needs launches.
         what: &'static str,
     },
 }

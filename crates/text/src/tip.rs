@@ -1,4 +1,4 @@
-//! What is probably meant by a command line that is refused.
+//! Tips for command lines that are refused.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@
 //! They are a program of their own (`lockstep-tools`), so that the simulator links neither a web server nor Parquet.
 //! `lockstep` starts it as git starts its subcommands; users call `lockstep` alone.
 
-// `print!` and `eprint!` panic when nobody reads on; `say!` and `note!` do not.
+// `print!` and `eprint!` panic on a closed pipe; `say!` and `note!` do not.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;

@@ -522,6 +522,10 @@ class Kernel:
             return False
         entry = self.rng.choices(choices, weights)[0]
         self.work += frame.scale * entry.cost * self.warps * self.blocks
+        if entry.needs != "thread" and "stack" in self.limits:
+            # Lanes may have come back from calls apart.
+            self.need("together")
+            self.emit("rejoin(lanes);")
         entry.write(self)
         return True
 

@@ -346,6 +346,7 @@ def call_by_pointer(kernel, lanes, depth):
     key = variable(kernel, "u32", number(kernel, len(names)))
     group = variable(kernel, "u32", f"__match_any_sync({lanes.mask}, {key})")
     kernel.declare("u64", f"{table}[{key}]({group}, {group}, {kernel.expression('u32', 1)}, h)")
+    kernel.emit(f"rejoin({lanes.mask});")
     kernel.fold(kernel.frame.variables[-1].name)
 
 
@@ -372,6 +373,7 @@ def descend(kernel, lanes, depth):
         kernel.emit("return h;")
     kernel.limits["stack"] = 16384
     kernel.fold(f"{name}({lanes.mask}, {lanes.there}, {number(kernel, rng.randrange(2, 5))}, h)")
+    kernel.emit(f"rejoin({lanes.mask});")
 
 
 @parting(weight=2)

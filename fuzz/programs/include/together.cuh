@@ -402,6 +402,16 @@ TOGETHER unsigned lanes_of_warp() {
   return after >= 32 ? 0xffffffffu : (1u << after) - 1;
 }
 
+// Lanes of the mask run together again behind a call. Before sm_80 ptxas takes it that they do, and drops a plain
+// `__syncwarp`: here it cannot tell that all of them come.
+TOGETHER void rejoin(unsigned mask) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  if (unknown(lane_index()) < 32) {
+    __syncwarp(mask);
+  }
+#endif
+}
+
 // Lane number `n` of the set, counted from zero and around.
 TOGETHER unsigned nth_lane(unsigned lanes, unsigned n) {
   for (n %= (unsigned)__popc(lanes); n; --n) {

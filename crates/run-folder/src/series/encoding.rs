@@ -7,13 +7,13 @@
 //! column  LZ4: times as differences of their bits, the others as they are, all as LEB128
 //! ```
 //!
-//! Numbers are little-endian. A block can be skipped by its length, and a column by its own, so whoever wants one
-//! counter of a million rows reads no other.
+//! Numbers are little-endian. A block can be skipped by its length, and a column by its own: one counter of a
+//! million rows is read without the others.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-/// What the file begins with.
+/// The first bytes of the file.
 const MAGIC: &[u8; 8] = b"LKSERIES";
 const VERSION: u8 = 1;
 /// Bytes of the head of the file.
@@ -61,7 +61,7 @@ pub struct BlockBuilder {
 }
 
 impl BlockBuilder {
-    /// A block of so many rows of a part.
+    /// A block of `rows` rows of a part.
     pub fn new(part: u8, rows: usize) -> Self {
         Self {
             part,
@@ -184,7 +184,7 @@ struct PackedColumn {
 /// The length of a block and the part it is of, which stand before the rest of it.
 pub const BLOCK_HEAD: usize = 5;
 
-/// What stands before the rest of a block: the length of the rest, and the part.
+/// The head of a block: the length of the rest, and the part.
 pub fn block_head(head: [u8; BLOCK_HEAD]) -> Result<(u64, u8), String> {
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
     let rest = length.checked_sub(1);

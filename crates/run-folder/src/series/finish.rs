@@ -80,7 +80,7 @@ pub fn each_group<E: From<ReadError>>(
     Ok(())
 }
 
-/// So many rows of some blocks, and the others.
+/// Splits blocks after `rows` rows.
 fn split(blocks: Vec<SeriesBlock>, mut rows: usize) -> (Vec<SeriesBlock>, Vec<SeriesBlock>) {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     for mut block in blocks {

@@ -20,11 +20,11 @@ pub struct SeriesBlock {
     pub number: Vec<u32>,
     /// The counters that were asked for, in that order.
     pub counters: Vec<Vec<u64>>,
-    /// What else says whose a row is, if it was asked for.
+    /// Launch, stream, kernel and GPU of each row, if they are wanted.
     pub keys: Keys,
 }
 
-/// What else says whose a row is.
+/// Launch, stream, kernel and GPU of each row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Keys {
     /// The device.
@@ -63,7 +63,7 @@ impl Series {
         matches!(head, Ok(Ok(Some(true))))
     }
 
-    /// Hands out the rows of a kind of part, block by block, with these counters. Whoever keeps a block takes it.
+    /// Hands out the rows of a kind of part, block by block, with these counters. `found` may take the block.
     ///
     /// # Errors
     /// The file is not what its name says, or lacks a counter.
@@ -77,7 +77,7 @@ impl Series {
         self.read(part, Wanted { counters, keys }, found)
     }
 
-    /// The same with all that says whose a row is.
+    /// [`Series::each`] with launch, stream, kernel and GPU of each row.
     ///
     /// # Errors
     /// As [`Series::each`].

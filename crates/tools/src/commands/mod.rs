@@ -13,7 +13,7 @@ mod view;
 
 use clap::Subcommand;
 
-/// What the command line can ask for.
+/// The commands of the command line.
 #[derive(Subcommand)]
 pub enum Command {
     /// Simulate many points of a file: grids and lists of settings, GPUs, programs, arguments
