@@ -6,6 +6,7 @@ use crate::{process, project};
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// Checks the page; an error lists every difference.
 pub fn check() -> Result<()> {
@@ -56,10 +57,43 @@ pub fn check() -> Result<()> {
             }
         }
     }
+    problems.extend(package_problems()?);
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
     Ok(())
+}
+
+/// Packages that `lockstep` may link, its own and those that its macros need included: every one of them is compiled
+/// before a first result.
+const MOST_PACKAGES: usize = 120;
+
+/// More packages in `lockstep` than it may link.
+fn package_problems() -> Result<Vec<String>> {
+    let mut tree = process::cargo(&[
+        "tree",
+        "--locked",
+        "--package",
+        "lockstep-cli",
+        "--edges",
+        "normal",
+        "--prefix",
+        "none",
+    ]);
+    let listed = process::capture(&mut tree, Duration::from_secs(120))?;
+    if !listed.success() {
+        bail!("`cargo tree` failed: {}", listed.tail(3));
+    }
+    let name = |line: &str| line.split(' ').next().map(str::to_owned);
+    let packages: BTreeSet<String> = listed.out.lines().filter_map(name).collect();
+    let count = packages.len();
+    Ok(match count > MOST_PACKAGES {
+        true => vec![format!(
+            "`lockstep` links {count} packages, and {MOST_PACKAGES} are the most: what looks at runs belongs into \
+             `lockstep-tools` (`cargo tree --package lockstep-cli --edges normal`)"
+        )],
+        false => Vec::new(),
+    })
 }
 
 /// Files of tests that no `tests/main.rs` names, where a crate has one: they would not be compiled.
