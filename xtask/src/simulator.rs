@@ -19,7 +19,7 @@ pub fn build_with_tools() -> Result<()> {
     process::run(build_command().args(["--package", "lockstep-tools"]))
 }
 
-/// What builds the simulator, in this tree unless it is sent elsewhere.
+/// The command that builds the simulator, in this tree unless it is sent elsewhere.
 pub fn build_command() -> Command {
     process::cargo(&[
         "build",

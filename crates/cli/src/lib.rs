@@ -40,8 +40,8 @@ pub fn command() -> clap::Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    if let Some(words) = tools::words() {
-        return ended(tools::become_tools(&words));
+    if tools::is_asked_for_help() {
+        return ended(tools::become_tools());
     }
     let cli = Cli::try_parse().unwrap_or_else(|error| refuse(&error));
     start_logging(cli.verbose);

@@ -21,42 +21,35 @@ pub struct Handed {
     words: Vec<OsString>,
 }
 
-/// The words of this process's command line, if they are for the other program: its commands, and `help` about them.
-pub fn words() -> Option<Vec<OsString>> {
-    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let mut named = words.iter().filter_map(|word| word.to_str());
-    let is_option = |word: &&str| word.starts_with('-');
-    let first = named.find(|word| !is_option(word))?;
-    let command = match first {
-        "help" => named.next()?,
-        command => command,
-    };
-    is_handed(command).then_some(words)
-}
-
-/// Whether a command is one of the other program's.
-fn is_handed(name: &str) -> bool {
-    let command = Cli::command();
-    let known = command.find_subcommand(name);
-    known.is_some_and(|command| command.is_disable_help_flag_set())
-}
-
 impl Handed {
-    /// Goes on as the other program, with the whole command line.
+    /// Goes on as the other program.
     pub fn run(self) -> anyhow::Result<i32> {
-        become_tools(&std::env::args_os().skip(1).collect::<Vec<_>>())
+        become_tools()
     }
 }
 
-/// Goes on as the other program.
-pub fn become_tools(words: &[OsString]) -> anyhow::Result<i32> {
+/// Whether this process is asked for help about a command of the other program.
+pub fn is_asked_for_help() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_none_or(|word| word != "help") {
+        return false;
+    }
+    let command = Cli::command();
+    let known = words.next().and_then(|name| command.find_subcommand(name));
+    known.is_some_and(|command| command.is_disable_help_flag_set())
+}
+
+/// Goes on as the other program, with the whole command line of this one.
+pub fn become_tools() -> anyhow::Result<i32> {
     let own = std::env::current_exe().context("where this program is")?;
     let own = own.canonicalize().unwrap_or(own);
     let tools = own.with_file_name(NAME);
     if !tools.is_file() {
         build(&own, &tools)?;
     }
-    let error = Command::new(&tools).args(words).exec();
+    let error = Command::new(&tools)
+        .args(std::env::args_os().skip(1))
+        .exec();
     Err(error).with_context(|| tools.display().to_string())
 }
 

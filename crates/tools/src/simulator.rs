@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Where it is: beside this program.
+/// Its path: it lies beside this program.
 pub fn path() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe().context("where this program is")?;
     let path = own.with_file_name("lockstep");
