@@ -97,75 +97,45 @@ extern "C" fn lockstep_unsupported_driver(name: crate::types::Text) -> u32 {
 /// `fn name | name_ptsz [defaults] (…)` defines two: `defaults` says which stream a null
 /// handle means in each.
 macro_rules! runtime {
-    () => {};
-    ($(#[$meta:meta])* fn $name:ident ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
-        $(#[$meta])*
-        #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
-        #[allow(non_snake_case)]
-        pub extern "C" fn $name($($argument: $type),*) -> i32 {
-            let code = crate::boundary::answer_runtime(
-                stringify!($name),
-                || -> Result<(), crate::boundary::RuntimeError> { $body },
-            );
-            crate::trace::trace!(runtime $name($($argument),*) = code);
-            code
+    ($($functions:tt)*) => {
+        crate::boundary::entries! {
+            [runtime answer_runtime i32 crate::boundary::RuntimeError] $($functions)*
         }
-        runtime! { $($rest)* }
-    };
-    ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
-        /// The body of both functions.
-        #[allow(non_snake_case)]
-        mod $variant {
-            #[allow(unused_imports)]
-            use super::*;
-
-            $(#[$meta])*
-            pub(super) fn answer(
-                name: &'static str,
-                $defaults: crate::streams::Defaults,
-                $($argument: $type),*
-            ) -> i32 {
-                let code = crate::boundary::answer_runtime(name, || -> Result<(), crate::boundary::RuntimeError> { $body });
-                crate::trace::trace!(runtime [name] ($($argument),*) = code);
-                code
-            }
-        }
-
-        $(#[$meta])*
-        #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
-        #[allow(non_snake_case)]
-        pub extern "C" fn $name($($argument: $type),*) -> i32 {
-            $variant::answer(stringify!($name), crate::streams::Defaults::Legacy, $($argument),*)
-        }
-
-        $(#[$meta])*
-        #[unsafe(export_name = concat!("lockstep_", stringify!($variant)))]
-        #[allow(non_snake_case)]
-        pub extern "C" fn $variant($($argument: $type),*) -> i32 {
-            $variant::answer(stringify!($variant), crate::streams::Defaults::PerThread, $($argument),*)
-        }
-        runtime! { $($rest)* }
     };
 }
 
 /// Defines functions of the driver API, in the same two forms.
 macro_rules! driver {
-    () => {};
-    ($(#[$meta:meta])* fn $name:ident ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
+    ($($functions:tt)*) => {
+        crate::boundary::entries! {
+            [driver answer_driver u32 lockstep_protocol::CuResult] $($functions)*
+        }
+    };
+}
+
+/// Defines functions of an API: its name, its function that answers, its codes and its errors stand first.
+macro_rules! entries {
+    ([$($api:tt)*]) => {};
+    (
+        [$api:ident $answer:ident $code:ident $error:path]
+        $(#[$meta:meta])* fn $name:ident ($($argument:ident: $type:ty),* $(,)?) $body:block
+        $($rest:tt)*
+    ) => {
         $(#[$meta])*
         #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
         #[allow(non_snake_case)]
-        pub extern "C" fn $name($($argument: $type),*) -> u32 {
-            let code = crate::boundary::answer_driver(
-                stringify!($name),
-                || -> Result<(), lockstep_protocol::CuResult> { $body },
-            );
-            crate::trace::trace!(driver $name($($argument),*) = code);
+        pub extern "C" fn $name($($argument: $type),*) -> $code {
+            let code = crate::boundary::$answer(stringify!($name), || -> Result<(), $error> { $body });
+            crate::trace::trace!($api [stringify!($name)] ($($argument),*) = code);
             code
         }
-        driver! { $($rest)* }
+        crate::boundary::entries! { [$api $answer $code $error] $($rest)* }
     };
-    ($(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
+    (
+        [$api:ident $answer:ident $code:ident $error:path]
+        $(#[$meta:meta])* fn $name:ident | $variant:ident [$defaults:ident] ($($argument:ident: $type:ty),* $(,)?) $body:block
+        $($rest:tt)*
+    ) => {
         /// The body of both functions.
         #[allow(non_snake_case)]
         mod $variant {
@@ -177,9 +147,9 @@ macro_rules! driver {
                 name: &'static str,
                 $defaults: crate::streams::Defaults,
                 $($argument: $type),*
-            ) -> u32 {
-                let code = crate::boundary::answer_driver(name, || -> Result<(), lockstep_protocol::CuResult> { $body });
-                crate::trace::trace!(driver [name] ($($argument),*) = code);
+            ) -> $code {
+                let code = crate::boundary::$answer(name, || -> Result<(), $error> { $body });
+                crate::trace::trace!($api [name] ($($argument),*) = code);
                 code
             }
         }
@@ -187,18 +157,18 @@ macro_rules! driver {
         $(#[$meta])*
         #[unsafe(export_name = concat!("lockstep_", stringify!($name)))]
         #[allow(non_snake_case)]
-        pub extern "C" fn $name($($argument: $type),*) -> u32 {
+        pub extern "C" fn $name($($argument: $type),*) -> $code {
             $variant::answer(stringify!($name), crate::streams::Defaults::Legacy, $($argument),*)
         }
 
         $(#[$meta])*
         #[unsafe(export_name = concat!("lockstep_", stringify!($variant)))]
         #[allow(non_snake_case)]
-        pub extern "C" fn $variant($($argument: $type),*) -> u32 {
+        pub extern "C" fn $variant($($argument: $type),*) -> $code {
             $variant::answer(stringify!($variant), crate::streams::Defaults::PerThread, $($argument),*)
         }
-        driver! { $($rest)* }
+        crate::boundary::entries! { [$api $answer $code $error] $($rest)* }
     };
 }
 
-pub(crate) use {driver, runtime};
+pub(crate) use {driver, entries, runtime};
