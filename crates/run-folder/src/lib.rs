@@ -14,8 +14,8 @@
 //! | `checkpoint.state`, `checkpoint.log`, `checkpoint.pages` | where the run can go on if it is killed; gone once it has ended well |
 //! | `managed_allocations.csv`, `managed_kernels.csv`, `managed_series.csv` | the same in sums |
 //!
-//! The folder is made before the run, for its owner alone, and only where nothing is that somebody
-//! may want. `summary.json` is there from the beginning and says how far the run is
+//! The folder is made before the run, for its owner alone; a folder that holds other files is refused.
+//! `summary.json` is there from the beginning and says how far the run is
 //! ([`Running`]); it is rewritten as the run goes on, and has room of its own ([`room`]). A run
 //! that fails or is killed leaves what it has.
 //!
